@@ -76,7 +76,10 @@ void Membership::on(const GroupGone& gone) {
   if (way_out_.is_leaving()) await_answer_to_leave();
   const bool next_waits = !way_out_.is_leaving() && round_->state == NodeState::kStarting &&
                           round_->number() > gone.round;
-  if (next_waits) return start_group();
+  if (next_waits) {
+    if (!round_->start.grows) send(Stopped{gone.round, gone.took, gone.killed, gone.stopped});
+    return start_group();
+  }
   if (straggled) return;  // nothing was stopped: no answer is due
   if (round_->state == NodeState::kStopping) round_->state = NodeState::kStopped;
   answer_stop({round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits,

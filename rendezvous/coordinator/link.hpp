@@ -77,6 +77,7 @@ enum class LinkState : std::uint8_t {
   kArriving,  // the protocol is not yet known
   kHttp,
   kAgent,
+  kAtGate,   // a client of the store that may be of an ended round: not read
   kClosing,  // not read any more; closed once everything is sent and the peer has disconnected
   kClosed,   // erased at the end of the batch
 };
@@ -85,7 +86,9 @@ struct Link : net::Connection {
   Link(std::uint64_t number, int socket, const sockaddr_storage& peer, Budget& unsent)
       : Connection(number, socket, peer), outbox(unsent) {}
 
-  [[nodiscard]] bool is_read() const { return !resting && !waits_turn; }
+  [[nodiscard]] bool is_read() const {
+    return !resting && !waits_turn && state != LinkState::kAtGate;
+  }
 
   LinkState state = LinkState::kArriving;
   bool queued = false;            // in the flush queue

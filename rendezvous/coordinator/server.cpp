@@ -90,6 +90,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       idle_timeout_(executor),
       settled_(executor, TimePoint::max()),
       rest_timer_(executor),
+      gate_timer_(executor),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
       author_(round::author_name(options_.term, random_uuid())),
@@ -138,6 +139,8 @@ void Server::Impl::close() {
   rest_timer_.cancel();
   unproven_timer_.cancel();
   keeper_timer_.cancel();
+  gate_timer_.cancel();
+  at_gate_.clear();
   resting_.clear();
   lost_.clear();
   to_flush_.clear();
@@ -169,7 +172,8 @@ void Server::Impl::begin_fresh_store(Round ended, std::function<void()> idle) {
   store_ = make_store();
   const auto started = store_->start();
   if (!started && options_.log) options_.log->error("{}", started.error().sentence);
-  if (!started) close();
+  if (!started) return close();
+  close_gate(ended);
   reactor_.resume_accepting();
 }
 
@@ -211,7 +215,8 @@ void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
     return;
   }
   read_some(link);
-  if (link.state == LinkState::kClosed || reactor_.watch(link, net::kReadable)) return;
+  const bool is_ready = link.state == LinkState::kClosed || link.state == LinkState::kAtGate;
+  if (is_ready || reactor_.watch(link, net::kReadable)) return;
   log_once(link, "out of memory");
   lose(link, "the coordinator is out of memory");
 }

@@ -21,6 +21,7 @@
 #include "rendezvous/coordinator/link.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/coordinator/status.hpp"
+#include "rendezvous/coordinator/store_gate.hpp"
 #include "rendezvous/coordinator/unproven.hpp"
 #include "rendezvous/round/run.hpp"
 #include "rendezvous/store/server.hpp"
@@ -103,6 +104,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] std::unique_ptr<store::Server> make_store() const;
   void arrive(Link& link, std::string_view input);
   void hand_to_store(Link& link);
+  void adopt_in_store(Link& link);
   void begin_agent(Link& link, std::string_view input);
   void digest(Link& link, std::string_view input);
   std::size_t parse(Link& link, protocol::FrameReader& reader);
@@ -125,6 +127,13 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void settle_all();
   [[nodiscard]] Link* find(std::uint64_t id);
   void log_once(const Link& link, const std::string& cause);
+
+  // server_gate.cpp: clients of the store that may be of an ended round.
+  void close_gate(Round ended);
+  void wait_at_gate(Link& link);
+  void arm_gate();
+  void look_at_gate();
+  void pass_gate();
 
   // server_tls.cpp: links with a secret, or certificates.
   void begin_tls(Link& link);
@@ -208,6 +217,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
   boost::asio::steady_timer settled_;       // cancelled when settled() may hold
   boost::asio::steady_timer rest_timer_;    // runs only while a link rests
+  boost::asio::steady_timer gate_timer_;    // runs only while a client waits at the gate
   bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no new run starts
   bool closed_ = false;
@@ -215,6 +225,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   std::unique_ptr<store::Server> store_;
   std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // which still have clients
+  StoreGate gate_;
+  std::vector<std::pair<TimePoint, std::uint64_t>> at_gate_;  // links, in order of arrival
   Budget unsent_;
   Budget partial_;
   std::unique_ptr<char[]> receive_buffer_;

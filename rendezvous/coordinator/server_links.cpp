@@ -35,6 +35,8 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   if (link->state == LinkState::kClosing) {
     const std::uint32_t end = link->ended ? net::kGone | net::kPeerEnded : net::kGone;
     if ((events & end) != 0) return mark_closed(*link);
+  } else if (link->state == LinkState::kAtGate) {
+    return mark_closed(*link);  // it has gone
   } else if ((events & (link->is_read() ? ~net::kWritable : net::kGone)) != 0) {
     read_some(*link);
   }
@@ -99,6 +101,12 @@ void Server::Impl::arrive(Link& link, std::string_view input) {
 }
 
 void Server::Impl::hand_to_store(Link& link) {
+  const auto answer = gate_.of(gate_.is_open() ? std::string() : net::address_text(link.from));
+  if (answer != StoreGate::Answer::kWelcome) return wait_at_gate(link);
+  adopt_in_store(link);
+}
+
+void Server::Impl::adopt_in_store(Link& link) {
   const std::string received = std::exchange(link.held, {});
   sockaddr_storage from{};
   static_assert(sizeof(from) >= sizeof(link.from));
@@ -264,7 +272,7 @@ void Server::Impl::flush(Link& link) {
 void Server::Impl::watch(Link& link) {
   std::uint32_t wanted = link.outbox.empty() ? 0U : net::kWritable;
   if (link.state != LinkState::kClosing && link.is_read()) wanted |= net::kReadable;
-  if (link.ended) wanted |= net::kPeerEnded;
+  if (link.ended || link.state == LinkState::kAtGate) wanted |= net::kPeerEnded;
   if (wanted == 0) wanted = net::kGone;  // which is reported anyway
   (void)reactor_.watch(link, wanted);
 }
@@ -366,6 +374,7 @@ void Server::Impl::settle_all() {
       flush(*link);
     }
   }
+  look_at_gate();
   for (const std::uint64_t id : closed_links_) links_.erase(id);
   if (!closed_links_.empty()) reactor_.resume_accepting();
   closed_links_.clear();

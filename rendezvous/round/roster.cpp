@@ -1,5 +1,7 @@
 #include "rendezvous/round/roster.hpp"
 
+#include <algorithm>
+
 #include <iterator>
 #include <utility>
 
@@ -20,6 +22,16 @@ bool is_active(protocol::NodeState state) {
       return false;
   }
   return false;
+}
+
+void hear_of_left(Agent& agent, protocol::NodeState state, Round round) {
+  const bool has_begun =
+      state == protocol::NodeState::kRunning || state == protocol::NodeState::kFailed;
+  if (has_begun) agent.left = std::max(agent.left, Round(round.value() - 1));
+}
+
+bool may_have(const Agent& agent, Round round) {
+  return agent.left < round && is_active(agent.state);
 }
 
 Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now) {

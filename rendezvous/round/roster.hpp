@@ -28,6 +28,7 @@ struct Agent {
   Placement placement;        // in `last`, when this coordinator decided it
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
   Round runs{0};           // the round whose workers it has, as far as is known
+  Round left{0};           // no worker of it or of one before is there any more, as the node said
   bool answered = false;   // has taken on `last`
   bool may_grow = false;   // all its ranks take part in `last`, and can take another round
   bool in_before = false;  // ranks of it may be in the round before, from which `last` grows
@@ -55,6 +56,10 @@ struct Agent {
 
 /// Whether workers may still be alive.
 [[nodiscard]] bool is_active(protocol::NodeState state);
+/// A node that says so of `round` has no worker of the ones before.
+void hear_of_left(Agent& agent, protocol::NodeState state, Round round);
+/// Whether workers of `round`, or of one before it, may be left on the node.
+[[nodiscard]] bool may_have(const Agent& agent, Round round);
 
 class Roster {
  public:

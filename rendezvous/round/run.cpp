@@ -253,6 +253,20 @@ RunRecord Run::record() const {
   return record;
 }
 
+std::vector<LeftOnNode> Run::left_of(Round ended) const {
+  std::vector<LeftOnNode> all;
+  for (const Agent* agent : roster_.by_silence()) {
+    all.push_back({agent->hello.agent, worker_addresses(agent->hello, agent->peer),
+                   round::may_have(*agent, ended)});
+  }
+  return all;
+}
+
+bool Run::may_have(const AgentId& node, Round ended) const {
+  const Agent* agent = roster_.by_id(node);
+  return agent != nullptr && round::may_have(*agent, ended);
+}
+
 Status Run::status(TimePoint now) const {
   Status status;
   status.run_id = options_.run_id;

@@ -75,6 +75,12 @@ struct RunOptions {
   std::string origin{};
 };
 
+struct LeftOnNode {
+  AgentId node;
+  std::vector<std::string> addresses;
+  bool may_have = false;
+};
+
 class Run {
  public:
   explicit Run(RunOptions options);
@@ -113,6 +119,10 @@ class Run {
   /// The settled round by which the next one is measured; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
+  /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
+  [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
+  /// The same of one node. A node that is not in the run has none.
+  [[nodiscard]] bool may_have(const AgentId& node, Round ended) const;
   /// Members of a round have come from another coordinator, and may be a majority soon.
   [[nodiscard]] bool gathers_majority() const { return is_candidate() && has_agents(); }
   /// All agents have left, and none of them knew of a round.

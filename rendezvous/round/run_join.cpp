@@ -318,6 +318,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   if (claim.restart_told) remember_restart(claim.stamp);
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
+  hear_of_left(agent, claim.state, claim.stamp.number);
   auto* rebuilding = in<Rebuilding>();
   // A round it was given and has not heard of still decides its place in the next one.
   if (claim.stamp.number >= agent.last.number && !(claim.stamp == agent.last)) {

@@ -95,6 +95,7 @@ void Run::take(Agent& agent, const Report& report) {
   const bool succeeded = agent.state == NodeState::kSucceeded;
   const bool news = report.state != agent.state && !told_to_stop && !succeeded;
   if (news) roster_.set_state(agent, report.state);
+  hear_of_left(agent, report.state, report.round);
   LiveRound* round = is_member(agent) ? live_round() : nullptr;
   if (report.state == NodeState::kSucceeded) succeed_before_stop(agent);
   if (report.state == NodeState::kRunning && news) {
@@ -257,6 +258,10 @@ void Run::take(Agent& agent, const Beat& beat) {
 // A member that has no workers any more, though none failed and no stop was sent, would leave the
 // others waiting for it.
 void Run::take(Agent& agent, const Stopped& stopped) {
+  if (stopped.round < agent.runs) {
+    agent.left = std::max(agent.left, stopped.round);
+    return;
+  }
   if (stopped.round != agent.runs) {
     ++counters_.stale;
     return;

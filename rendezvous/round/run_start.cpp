@@ -116,6 +116,8 @@ void Run::start_round(const NextRound& next_round) {
 }
 
 void Run::place(Agent& agent, const Placement& placement) {
+  const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
+  if (has_none) agent.left = Round(rounds_.last.number.value() - 1);
   agent.last = rounds_.last;
   agent.runs = rounds_.last.number;
   agent.group_rank = placement.group_rank;

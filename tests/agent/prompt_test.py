@@ -63,8 +63,12 @@ print('before'); print('got', ask('first? ')); print('then', ask('second? ')); a
         self.assertEqual(seen.count(b"[INPUT]"), 1)
 
     def test_ranks_that_share_the_keys_are_named(self):
-        leader, process = self.start(
-            "read answer; echo got it $answer >&2; exec sleep 1000")
+        # Python takes a line at once; two shells would share its bytes.
+        asks = """import signal, sys
+print('got it', sys.stdin.readline().strip(), file=sys.stderr)
+signal.pause()
+"""
+        leader, process = self.start(f'exec {shlex.quote(sys.executable)} -c "{asks}"')
         seen = read_until(leader, b"reads first", HUNG)
         self.assertIn(b"[INPUT] ranks 0, 1 wait for ", seen)
         os.write(leader, b"one\n")

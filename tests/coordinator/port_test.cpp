@@ -121,6 +121,9 @@ TEST_CASE("a new store is empty, clients of the ended round keep theirs, agents 
   auto before = std::make_unique<Client>(store::connect(coordinator.port()));
   before->send(requests::set("k", "old"));
   CHECK(before->ask(requests::get("k"), 11) == requests::text("old"));
+  agent.say(protocol::Stopped{Round(1)});
+  agent.say(protocol::Beat{});
+  agent.await<protocol::Beat>();
   std::atomic<int> idle = 0;
   coordinator.on_thread(
       [&idle](auto& server) { server->begin_fresh_store(Round(1), [&idle] { ++idle; }); });

@@ -32,6 +32,7 @@ namespace promise {
 inline constexpr std::string_view kSuccessStays = "success stays";
 inline constexpr std::string_view kNoHealthyNodeLost = "no healthy node is lost";
 inline constexpr std::string_view kStoreStaysOpen = "the store stays open";
+inline constexpr std::string_view kLeftIsTrue = "what is said of workers is true";
 inline constexpr std::string_view kVerdictStays = "a verdict stays";
 inline constexpr std::string_view kOneCommand = "one command";
 inline constexpr std::string_view kSilenceIsBorne = "silence below MIN stops no rank";
@@ -111,6 +112,8 @@ class Checker {
     std::string host;
     std::optional<TimePoint> told_to_end;  // its workers; none: they work
   };
+  /// The run knows of no worker on a node that is of `round` or of one before.
+  void on_left(Round round, bool none_lives);
   void on_store_closed(const protocol::RoundStamp& stamp, const StoreClient& client, TimePoint now);
   /// Nothing happened that an agent should have noticed.
   void on_undisturbed_end();

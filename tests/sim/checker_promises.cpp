@@ -201,6 +201,12 @@ void Checker::on_store_released(int process, const RoundStamp& stamp, TimePoint 
   formed.released = now;
 }
 
+void Checker::on_left(Round round, bool none_lives) {
+  promised(promise::kLeftIsTrue, none_lives,
+           "a worker of round " + std::to_string(round.value()) +
+               " lives on a node that has said that it has none");
+}
+
 // A node that was cut off hears late that the round is over, and no one can wait for it.
 void Checker::on_store_closed(const RoundStamp& stamp, const StoreClient& client, TimePoint now) {
   const auto found = rounds_.find(key_of(stamp));

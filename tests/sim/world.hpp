@@ -364,6 +364,10 @@ class World {
   // world_coordinator.cpp
   void to_coordinator(int coordinator, round::Event event);
   void tell_coordinator(const round::Event& event);
+  void check_left(const round::Received& received);
+  [[nodiscard]] static AgentId agent_of(const Node& node) {
+    return AgentId(node.options.host + "#" + std::to_string(node.process));
+  }
   void apply(const round::Actions& actions);
   void send(const round::Send& sent, std::vector<Checker::Sent>& rounds);
   void finish_run(const round::Finish& finish);

@@ -45,7 +45,7 @@ client::MembershipOptions World::membership_options(int id) const {
   const Node& node = nodes_[index(id)];
   client::MembershipOptions options;
   options.hello.run_id = RunId(node.options.run_id);
-  options.hello.agent = AgentId(node.options.host + "#" + std::to_string(node.process));
+  options.hello.agent = agent_of(node);
   options.hello.host = node.options.host;
   options.hello.local_world_size = node.options.workers;
   options.hello.role = node.options.role;

@@ -1,4 +1,5 @@
 // The coordinator of the simulated world: the real Run, alone or in the process of node 0.
+#include <algorithm>
 #include <utility>
 
 #include "tests/sim/words.hpp"
@@ -124,6 +125,7 @@ void World::tell_coordinator(const round::Event& event) {
     by_link_.erase(found);
   }
   apply(run_->step(event, coordinator_clock().local(now())));
+  if (speaker_ >= 0) check_left(std::get<round::Received>(event));
   require(coordinator_timer_pending_ || finished_ || !run_terms_,
           "the run waits without a deadline");
   const round::Phase phase = run_->phase();
@@ -136,6 +138,20 @@ void World::tell_coordinator(const round::Event& event) {
   if (phase == round::Phase::kStopping || phase == round::Phase::kOver) {
     checker_.on_verdict_known(now());
   }
+}
+
+/// What a node says of its workers opens the next round's store to it, where all have one address.
+void World::check_left(const round::Received& received) {
+  const auto found = by_link_.find(received.link.value());
+  if (found == by_link_.end() || run_->last_round().number <= Round(1)) return;
+  const Node& node = nodes_[index(connections_[index(found->second)]->node)];
+  const Round before(run_->last_round().number.value() - 1);
+  if (node.process != speaker_ || run_->may_have(agent_of(node), before)) return;
+  if (!node.group || node.group->round.stamp.number > before) return;
+  const auto& workers = node.group->workers;
+  const bool lives = std::any_of(workers.begin(), workers.end(),
+                                 [](const Worker& worker) { return worker.alive; });
+  checker_.on_left(before, !lives);
 }
 
 void World::record_transition(std::string_view from, std::string_view to) {

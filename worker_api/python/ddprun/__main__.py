@@ -1,20 +1,9 @@
 """`python -m ddprun`: the program ddprun, with this interpreter for workers that are Python."""
 
 import os
-import pathlib
-import shutil
 import sys
 
-
-def program():
-    """PREFIX/bin/ddprun, where this is PREFIX/lib/pythonX/site-packages/ddprun or like that; beside
-    a module of `pip install --target`; or what PATH has."""
-    package = pathlib.Path(__file__).resolve().parent
-    for folder in list(package.parents)[3:4] + [package.parent]:
-        path = folder / "bin" / "ddprun"
-        if os.access(path, os.X_OK) and path.is_file():
-            return str(path)
-    return shutil.which("ddprun")
+from ddprun._where import program
 
 
 def main():

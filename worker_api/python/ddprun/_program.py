@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 
-from ddprun.__main__ import program
+from ddprun._where import program
 
 _PR_SET_PDEATHSIG = 1
 _PASSED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
