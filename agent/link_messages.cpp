@@ -40,6 +40,8 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.keep_alive_interval = to_ms(rendezvous.keep_alive_interval);
   terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
   terms.commands_may_differ = config.workers.commands_may_differ;
+  terms.is_named = rendezvous.run_is_named;
+  terms.program = config.workers.identity.program;
   if (!rendezvous.endpoints.empty()) terms.endpoints = coordinator_text(rendezvous);
   if (!rendezvous.list_begins.empty()) terms.endpoints = rendezvous.list_begins;
   return terms;
@@ -102,6 +104,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.address = rendezvous.address;
   hello.addresses = identity.addresses;
   hello.node_rank = rendezvous.node_rank;
+  options.rank_decides = rendezvous.master == MasterChoice::kFixed;
   hello.scheduler_index = rendezvous.scheduler_index;
   return options;
 }

@@ -32,9 +32,11 @@ struct RunRecord {
     Milliseconds keep_alive_interval{0};
     int keep_alive_max_attempt = 1;
     bool commands_may_differ = false;
+    bool is_named = false;
     std::optional<Milliseconds> min_uptime{};
     std::optional<Milliseconds> hang_timeout{};
     std::string fingerprint{};
+    std::string program{};  // the same, without the arguments
     std::string host{};  // of that node
     std::string address{};
     friend bool operator==(const Terms&, const Terms&) = default;

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "base/limits.hpp"
 
 namespace ddprun {
 
+/// Of --rdzv-id where none is given: torchrun's, and so any job's.
+inline constexpr std::string_view kDefaultRunId = "none";
 inline constexpr int kKeepAliveAttemptsMax = 1000;
 // Of --rdzv-endpoint; the text of all of them is sent to the coordinator.
 inline constexpr std::size_t kEndpointsMax = 8;

@@ -68,6 +68,8 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   auto& own = options.own.emplace();
   own.run_id = launch.config.run_id;
   own.terms.commands_may_differ = workers.commands_may_differ;
+  own.terms.is_named = launch.config.rendezvous->run_is_named;
+  own.terms.program = workers.identity.program;
   own.fingerprint = workers.identity.fingerprint;
   own.command = workers.identity.text;
   own.host = launch.preview.host;

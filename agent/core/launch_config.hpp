@@ -80,6 +80,7 @@ enum class StoreHost { kAgent, kWorkerZero };
 /// The command of a node as far as it is the same on every node of a run.
 struct CommandIdentity {
   std::string fingerprint;  // equal for equal commands
+  std::string program;      // the same without the arguments
   std::string text;         // for people: printable, at most kCommandBytesMax bytes
 };
 

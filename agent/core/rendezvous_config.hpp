@@ -60,6 +60,8 @@ struct RendezvousConfig {
   // Tells runs of other lists apart: host:port of the first, as it is given. Empty for the list of
   // a scheduler, which may name a host differently on each node, and whose job has an id.
   std::string list_begins{};
+  /// Its id was given, or is that of a job, and so tells it from other runs at the endpoint.
+  bool run_is_named = false;
   bool fails_over = false;  // other nodes may coordinate the run after this coordinator
   bool stands_by = false;   // this one may
   // --rdzv-conf

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "launcher/limits.hpp"
 #include "launcher/options/link_rows.hpp"
 #include "launcher/options/stop_rows.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
@@ -118,7 +119,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kRendezvous,
      .metavar = "ID",
-     .preset = "none",
+     .preset = kDefaultRunId,
      .help = "Name of the run: TORCHELASTIC_RUN_ID and the first part of the log directory's "
              "name."},
     {.id = Id::kRdzvConf,
@@ -195,8 +196,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kRendezvous,
-     .help = "Allow nodes of one run to run different commands; pass it on every node. Otherwise "
-             "they are refused, because two jobs at one endpoint would become one."},
+     .help = "Allow nodes of one run to run different programs; pass it on every node. Without it, "
+             "and without --rdzv-id, they are refused, because two jobs at one endpoint would "
+             "become one. Arguments may always differ."},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
      .value = Value::kInteger,

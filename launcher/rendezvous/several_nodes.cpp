@@ -86,6 +86,8 @@ Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Req
   RendezvousPlan plan;
   name_run(plan, asked.run_id, machine);
   plan.rendezvous = rendezvous_config(several, asked.conf.value, use);
+  // With static each node counts its ranks by its own command line, also under torchrun.
+  plan.rendezvous->run_is_named = !is_static && asked.run_id.value != kDefaultRunId;
   plan.notes = conf_notes(asked.conf, use);
   if (is_static) {
     plan.store.master_addr = coordinator.host;

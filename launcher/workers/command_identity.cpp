@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/limits.hpp"
@@ -25,6 +26,13 @@ std::string last_part(std::string_view path) {
 bool is_python(std::string_view program) {
   return program.starts_with(kPython) &&
          program.find_first_not_of("0123456789.", kPython.size()) == std::string_view::npos;
+}
+
+/// What it does is in the script, the module or the text that it is given.
+bool is_interpreter(std::string_view program) {
+  constexpr std::array<std::string_view, 8> kShells{"sh",  "bash", "dash",  "zsh",
+                                                    "env", "node", "julia", "Rscript"};
+  return is_python(program) || std::find(kShells.begin(), kShells.end(), program) != kShells.end();
 }
 
 /// Of "--node_rank" and "--node-rank": names whose value differs from node to node.
@@ -79,8 +87,20 @@ std::vector<std::string> compared_words(const std::vector<std::string>& command,
   return words;
 }
 
+/// The words that say which program it is; the others are its arguments.
+std::size_t count_program_words(const std::vector<std::string>& words) {
+  std::size_t count = 1;
+  if (!is_interpreter(words.front())) return count;
+  while (count < words.size() && words[count].starts_with('-')) {
+    const bool is_last = words[count] == "-m" || words[count] == "-c";
+    ++count;
+    if (is_last) break;
+  }
+  return std::min(count + 1, words.size());
+}
+
 /// FNV-1a over the words and their ends.
-std::uint64_t digest(const std::vector<std::string>& words) {
+std::uint64_t digest(std::span<const std::string> words) {
   std::uint64_t hash = 14695981039346656037ULL;
   const auto take = [&hash](char c) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -115,7 +135,8 @@ std::string readable(const std::vector<std::string>& words) {
 CommandIdentity identify_command(const std::vector<std::string>& command,
                                  const std::string& host_name) {
   const std::vector<std::string> words = compared_words(command, host_name);
-  return {hexadecimal(digest(words)), readable(words)};
+  const auto program = std::span(words).first(count_program_words(words));
+  return {hexadecimal(digest(words)), hexadecimal(digest(program)), readable(words)};
 }
 
 }  // namespace ddprun

@@ -14,7 +14,7 @@ namespace ddprun {
 /// The parts that differ between nodes are not compared: the folder of the program, of a script
 /// under Python and of an argument that is an absolute path; the interpreter; arguments that are
 /// the name of this host; the values of --node-rank, --machine-rank, --local-addr, --host and
-/// --hostname.
+/// --hostname. `program` is the same on nodes whose arguments differ.
 [[nodiscard]] CommandIdentity identify_command(const std::vector<std::string>& command,
                                                const std::string& host_name);
 

@@ -221,8 +221,7 @@ void Membership::take(const Stop& stop) {
     return;
   }
   round_->verdict = stop.verdict;
-  const bool restarts = stop.restarts && *stop.restarts <= options_.hello.terms.max_restarts;
-  if (restarts) round_->restarts = RestartCount(*stop.restarts);
+  if (stop.restarts) round_->restarts = RestartCount(*stop.restarts);
   stores_.release(now_, actions_);
   if (group_.can_be_stopped()) notices_.note(stop.reason, actions_);
   const bool gone = group_.is_none();
@@ -258,12 +257,27 @@ void Membership::take(const Refused& refused) {
   if (ends_with_success()) return end(succeeded_here(refused.sentence));
   if (way_out_.is_leaving()) return stop_leaving();
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
+  if (!again && can_do_without_rank(refused)) return join_without_rank(refused);
   if (!again) return end(End{kExitRefused, refused.sentence});
   node_rank_retried_ = true;
   const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
   notices_.note(refused.sentence + "; retrying in " + duration_text(pause), actions_);
   drop_link(LinkEnd::kOpen);
   link_ = link::Down{now_ + refused.retry_after};
+}
+
+/// torchrun ignores --node-rank with c10d, so that command lines have any.
+bool Membership::can_do_without_rank(const Refused& refused) const {
+  const bool by_rank =
+      refused.code == RefusalCode::kNodeRankTaken || refused.code == RefusalCode::kNodeRankTooHigh;
+  return by_rank && options_.hello.node_rank && !options_.rank_decides;
+}
+
+void Membership::join_without_rank(const Refused& refused) {
+  options_.hello.node_rank.reset();
+  notices_.note(refused.sentence + "; this node joins without", actions_);
+  drop_link(LinkEnd::kOpen);
+  link_ = link::Down{now_};
 }
 
 void Membership::take(const Waiting& waiting) {

@@ -35,6 +35,7 @@ struct MembershipOptions {
   Duration failure_grace{};  // before the stop timeout, where a failure ends the run
   /// Workers that survive a failure are held: their group is told what follows also while it ends.
   bool keeps_survivors = false;
+  bool rank_decides = false;  // --node-rank numbers the node (static); else it may be ignored
   /// All of the run, in order of preference, if there are several; else empty.
   std::vector<Place> endpoints{};
   /// Where else than at the endpoint a node without a round may find the coordinator.
@@ -188,6 +189,8 @@ class Membership {
   void take(const protocol::Stop& stop);
   void take(const protocol::Done& done);
   void take(const protocol::Refused& refused);
+  [[nodiscard]] bool can_do_without_rank(const protocol::Refused& refused) const;
+  void join_without_rank(const protocol::Refused& refused);
   void take(const protocol::Waiting& waiting);
   void take(const protocol::Beat& beat);
   void take(const protocol::PassSignal& passed);

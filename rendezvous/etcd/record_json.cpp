@@ -35,7 +35,9 @@ json::object to_json(const RunRecord::Terms& terms) {
                      {"keep_alive_interval_ms", terms.keep_alive_interval.count()},
                      {"keep_alive_max_attempt", terms.keep_alive_max_attempt},
                      {"commands_may_differ", terms.commands_may_differ},
+                     {"named", terms.is_named},
                      {"fingerprint", terms.fingerprint},
+                     {"program", terms.program},
                      {"host", terms.host},
                      {"address", terms.address}};
   if (terms.min_uptime) value["min_uptime_ms"] = terms.min_uptime->count();
@@ -64,7 +66,9 @@ std::optional<RunRecord::Terms> terms_of(const json::value* value) {
   terms.commands_may_differ = is_true(field(value, "commands_may_differ"));
   terms.min_uptime = optional_milliseconds(field(value, "min_uptime_ms"));
   terms.hang_timeout = optional_milliseconds(field(value, "hang_timeout_ms"));
+  terms.is_named = is_true(field(value, "named"));
   terms.fingerprint = text_of(field(value, "fingerprint"));
+  terms.program = text_of(field(value, "program"));
   terms.host = text_of(field(value, "host"));
   terms.address = text_of(field(value, "address"));
   const bool can_be = terms.nodes_min > 0 && terms.nodes_max >= terms.nodes_min &&

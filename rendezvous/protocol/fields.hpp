@@ -31,6 +31,8 @@ void fields(Io& io, Value& terms) {
   io.optional_duration("min_uptime_ms", terms.min_uptime);
   io.optional_duration("hang_timeout_ms", terms.hang_timeout);
   io.optional_text("endpoints", terms.endpoints);
+  io.flag("named", terms.is_named);
+  io.optional_text("program", terms.program);
 }
 
 // Absent where no other node may coordinate, and from older peers.

@@ -53,11 +53,13 @@ struct Terms {
   Milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
   bool commands_may_differ = false;            // --allow-different-commands
+  bool is_named = false;                       // the run id was given: it tells jobs apart
   std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
   std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
   // All that --rdzv-endpoint names, if it names several, with commas; of --hosts the first;
   // else empty.
   std::string endpoints{};
+  std::string program{};  // a fingerprint of the program without its arguments; empty: not told
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {

@@ -68,6 +68,15 @@ constexpr const char* kDifferentCommands =
   return {excerpt(left), excerpt(right)};
 }
 
+/// Whether both were given the name of the run: then its nodes are what their users say.
+[[nodiscard]] bool has_one_name(const Hello& hello, const Terms& ours) {
+  return hello.terms.is_named && ours.is_named;
+}
+
+[[nodiscard]] bool has_other_nodes(const Terms& theirs, const Terms& ours) {
+  return theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max;
+}
+
 }  // namespace
 
 std::optional<Refused> refuse_hello(const Hello& hello) {
@@ -119,10 +128,17 @@ std::optional<Refused> refuse_list(const Hello& hello, const std::string& ours) 
                                              kSameEverywhere);
 }
 
+bool has_other_command(const Hello& hello, const RunTerms& run_terms) {
+  const bool compared = !run_terms.fingerprint.empty() && !run_terms.terms.commands_may_differ;
+  return compared && hello.fingerprint != run_terms.fingerprint;
+}
+
 // One that does not say which it runs has to be believed nowhere else.
 std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_terms) {
-  const bool compared = !run_terms.fingerprint.empty() && !run_terms.terms.commands_may_differ;
-  if (!compared || hello.fingerprint == run_terms.fingerprint) return std::nullopt;
+  const std::string& program = run_terms.terms.program;
+  const bool same_program = !program.empty() && hello.terms.program == program;
+  const bool is_one_job = same_program || has_one_name(hello, run_terms.terms);
+  if (is_one_job || !has_other_command(hello, run_terms)) return std::nullopt;
   if (run_terms.command.empty() && !hello.command.empty()) {  // of a coordinator before this one
     return refused(RefusalCode::kCommandDiffers,
                    first_node(run_terms) + " runs another command than " + hello.host +
@@ -165,16 +181,10 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
   const std::string who = first_node(run_terms);
   if (auto other = refuse_list(hello, ours.endpoints)) return other;
   if (auto other = refuse_command(hello, run_terms)) return other;
-  if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
+  if (has_other_nodes(theirs, ours) && !has_one_name(hello, ours)) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +
                                                   kSameEverywhere);
-  }
-  if (theirs.max_restarts != ours.max_restarts) {
-    return refused(RefusalCode::kTermsDiffer,
-                   who + " has --max-restarts " + std::to_string(ours.max_restarts) + ", " +
-                       hello.host + " has " + std::to_string(theirs.max_restarts) +
-                       kSameEverywhere);
   }
   if (theirs.commands_may_differ != ours.commands_may_differ) {
     const auto has = [](const Terms& terms) {
@@ -201,6 +211,31 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
                        " is not below the maximum of " + std::to_string(ours.nodes_max) + " nodes");
   }
   return std::nullopt;
+}
+
+std::vector<Difference> differences(const Hello& hello, const RunTerms& run_terms) {
+  const Terms& ours = run_terms.terms;
+  const Terms& theirs = hello.terms;
+  const std::string holds = ", the run has that of its first node " + run_terms.host + ": ";
+  std::vector<Difference> all;
+  if (has_other_command(hello, run_terms)) {
+    const bool same = !ours.program.empty() && theirs.program == ours.program;
+    const std::string what =
+        hello.host + (same ? " has other arguments than " : " runs another program than ");
+    const auto [here, there] = where_they_differ(run_terms.command, hello.command);
+    all.push_back(
+        {what + run_terms.host, what + run_terms.host + ": `" + there + "`, not `" + here + "`"});
+  }
+  if (theirs.max_restarts != ours.max_restarts) {
+    all.push_back({hello.host + " has --max-restarts " + std::to_string(theirs.max_restarts) +
+                       holds + std::to_string(ours.max_restarts),
+                   ""});
+  }
+  if (has_other_nodes(theirs, ours)) {
+    all.push_back(
+        {hello.host + " has --nnodes " + nodes_range(theirs) + holds + nodes_range(ours), ""});
+  }
+  return all;
 }
 
 std::optional<Refused> refuse_round(const Hello& hello, Round known, int jump_max) {

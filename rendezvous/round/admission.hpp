@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rendezvous/protocol/messages.hpp"
 
@@ -39,8 +40,21 @@ struct RunTerms {
 [[nodiscard]] std::optional<protocol::Refused> refuse_terms(const protocol::Hello& hello,
                                                             const RunTerms& run_terms);
 
-/// Another command than the run's, unless the run's nodes may have different ones. Part of
-/// refuse_terms().
+/// Whether the node runs another command than the run, arguments included, if they are compared.
+[[nodiscard]] bool has_other_command(const protocol::Hello& hello, const RunTerms& run_terms);
+
+/// What differs in a node that takes part all the same, as under torchrun: arguments of its own,
+/// another limit of restarts; where the run has a name, program and number of nodes too. The run's
+/// hold. Commands may have secrets: `in_log` ("": the same) is for the coordinator's own log.
+struct Difference {
+  std::string text;
+  std::string in_log;
+};
+[[nodiscard]] std::vector<Difference> differences(const protocol::Hello& hello,
+                                                  const RunTerms& run_terms);
+
+/// Another program than the run's, unless the run has a name that was given, or its nodes may have
+/// different commands: two jobs at one endpoint must not become one. Part of refuse_terms().
 [[nodiscard]] std::optional<protocol::Refused> refuse_command(const protocol::Hello& hello,
                                                               const RunTerms& run_terms);
 

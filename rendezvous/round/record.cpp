@@ -21,6 +21,8 @@ RunTerms run_terms_of(const RunId& run, const RunRecord::Terms& recorded) {
   terms.keep_alive_interval = recorded.keep_alive_interval;
   terms.keep_alive_max_attempt = recorded.keep_alive_max_attempt;
   terms.commands_may_differ = recorded.commands_may_differ;
+  terms.is_named = recorded.is_named;
+  terms.program = recorded.program;
   terms.min_uptime = recorded.min_uptime;
   terms.hang_timeout = recorded.hang_timeout;
   return run_terms;
@@ -63,6 +65,8 @@ RunRecord::Terms recorded_terms(const RunTerms& run_terms) {
   recorded.keep_alive_interval = terms.keep_alive_interval;
   recorded.keep_alive_max_attempt = terms.keep_alive_max_attempt;
   recorded.commands_may_differ = terms.commands_may_differ;
+  recorded.is_named = terms.is_named;
+  recorded.program = terms.program;
   recorded.min_uptime = terms.min_uptime;
   recorded.hang_timeout = terms.hang_timeout;
   recorded.fingerprint = run_terms.fingerprint;
@@ -92,7 +96,7 @@ const RunRecord::Verdict* missed_verdict(const std::vector<RunRecord::Ended>& en
 
 bool is_of_other_command(const RunRecord& record, const protocol::Hello& hello) {
   return record.over && record.terms &&
-         refuse_command(hello, run_terms_of(hello.run_id, *record.terms)).has_value();
+         has_other_command(hello, run_terms_of(hello.run_id, *record.terms));
 }
 
 std::optional<protocol::Refused> refuse_record(const protocol::Hello& hello,

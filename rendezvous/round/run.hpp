@@ -133,7 +133,7 @@ class Run {
   [[nodiscard]] bool starts_new_run(const protocol::Hello& hello, TimePoint now) const;
   /// Whether an agent runs another program than this run did: it is not late for it.
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
-    return run_terms_ && refuse_command(hello, *run_terms_).has_value();
+    return run_terms_ && has_other_command(hello, *run_terms_);
   }
   /// Whether a round lives of which all ranks have exited with 0, if these reports say so too.
   [[nodiscard]] bool succeeds_with(const std::vector<Received>& reports) const;
@@ -162,6 +162,11 @@ class Run {
     std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
     // The round that grew under another coordinator, and who has finished it.
     std::pair<Round, std::set<AgentId>> finished{Round(0), {}};
+  };
+  /// The last node that was refused, for those that wait for one more.
+  struct RefusedNode {
+    std::string host;
+    std::string why;
   };
   /// One budget for the run.
   struct Restarts {
@@ -228,6 +233,7 @@ class Run {
   // run_join.cpp: hello.
   void on_hello(const Received& received, const protocol::Hello& hello);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
+  void note_differences(const protocol::Hello& hello);
   void note_refusal(const protocol::Hello& hello, const protocol::Refused& refused);
   [[nodiscard]] protocol::Refused as_told(const protocol::Refused& refused,
                                           const Received& received,
@@ -329,6 +335,7 @@ class Run {
   void start_or_await(Forming& forming);
   void stop_survivors(Forming& forming);
   void announce_if_due();
+  [[nodiscard]] std::string refused_text() const;
   [[nodiscard]] reasons::Absence absence() const;
 
   // run_start.cpp: the start of a round.
@@ -430,6 +437,7 @@ class Run {
   Restarts restarts_;
   Announcer announcer_;
   std::string why_;  // of the current phase, for people
+  std::optional<RefusedNode> refused_;
   // Reconnected with workers of a round that is not the live one, in order of arrival.
   std::map<std::uint64_t, Agent*> strays_;
   bool resigned_ = false;             // what comes from now on is for another coordinator

@@ -143,6 +143,11 @@ void Run::stop_survivors(Forming& forming) {
   }
 }
 
+/// Who waits for a node learns that it was there, and why it does not come.
+std::string Run::refused_text() const {
+  return refused_ ? "; " + refused_->host + " was refused: " + refused_->why : "";
+}
+
 void Run::announce_if_due() {
   const auto* forming = in<Forming>();
   const auto* rebuilding = in<Rebuilding>();
@@ -153,7 +158,8 @@ void Run::announce_if_due() {
   if (!waits) announcer_.cancel();
   if (!announcer_.take_due(now_)) return;
   if (is_candidate()) return;  // it may not speak for the run yet
-  std::string text = forming != nullptr ? reasons::waiting(absence(), terms()) : why_;
+  std::string text =
+      forming != nullptr ? reasons::waiting(absence(), terms()) + refused_text() : why_;
   if (awaits) text = awaited_text();
   if (forming != nullptr && lacks_majority()) {
     text = reasons::no_majority(majority_.here(), majority_.needed(), terms());

@@ -46,6 +46,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
   replace_silent(hello);
+  note_differences(hello);
   admit(received, hello);
 }
 
@@ -61,6 +62,15 @@ void Run::note_refusal(const Hello& hello, const Refused& refused) {
   const std::string shown = has_commands ? "it runs another command" : refused.sentence;
   actions_.emplace_back(
       Note{Level::kWarning, who + shown, has_commands ? who + refused.sentence : ""});
+  refused_ = {hello.host, shown};
+  if (in<Forming>() != nullptr) announcer_.request(now_);
+}
+
+/// As under torchrun such a node takes part.
+void Run::note_differences(const Hello& hello) {
+  for (Difference& one : differences(hello, *run_terms_)) {
+    actions_.emplace_back(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
+  }
 }
 
 /// The run of a coordinator before this one, which has no verdict, and no agent yet.
@@ -183,6 +193,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   agent.came_later = rounds_.formed;
   agent.spoke = now_;
   ++counters_.joins;
+  if (refused_ && refused_->host == agent.host()) refused_.reset();
   compare_version(agent);
   if (auto* running = in<Running>()) {
     running->welcome_at.reset();
@@ -220,7 +231,8 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
     if (completes && roster_.size() >= nodes_least()) return std::nullopt;
-    Waiting wait = waiting(reasons::waiting_count(roster_.size(), nodes_least(), terms()));
+    Waiting wait =
+        waiting(reasons::waiting_count(roster_.size(), nodes_least(), terms()) + refused_text());
     const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
     wait.left = left_until(until);
     return wait;

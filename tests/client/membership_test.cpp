@@ -376,6 +376,28 @@ TEST_CASE("a taken node rank is tried once more, then it is final") {
   CHECK(seat.done<End>()->exit_code == kExitRefused);
 }
 
+TEST_CASE("a node rank that numbers nothing is given up where another node has it, or none can") {
+  for (const auto& [code, tries] :
+       {std::pair(RefusalCode::kNodeRankTaken, 2), std::pair(RefusalCode::kNodeRankTooHigh, 1)}) {
+    for (const bool decides : {false, true}) {
+      MembershipOptions options = Seat::options(seconds(60), 2);
+      options.hello.node_rank = 1;
+      options.rank_decides = decides;
+      Seat seat(std::move(options));
+      seat.connect();
+      CHECK(seat.said<Hello>()->node_rank == 1);
+      const milliseconds again(code == RefusalCode::kNodeRankTaken ? 5000 : 0);
+      for (int i = 0; i < tries; ++i) {
+        seat.hear(Refused{code, "--node-rank 1 of b is taken by a", again});
+        seat.after(seconds(5));
+        if (!seat.membership_.ended()) seat.feed(LinkUp{seat.link_});
+      }
+      CHECK(seat.membership_.ended() == decides);
+      if (!decides) CHECK_FALSE(seat.said<Hello>()->node_rank.has_value());
+    }
+  }
+}
+
 TEST_CASE("a wait is reported after 3 s, once per change, with its end and the option") {
   Seat seat;
   seat.connect();

@@ -63,6 +63,17 @@ TEST_CASE("a round that makes sense is believed") {
   }
 }
 
+TEST_CASE("where the run has a name its first node's limits hold, not this one's") {
+  StartRound start = sensible();
+  start.group_size = 5;
+  start.world_size = WorldSize(10);
+  start.restarts = RestartCount(4);  // in any run
+  Hello hello = own();
+  CHECK_FALSE(what_cannot_be(start, hello).empty());
+  hello.terms.is_named = true;
+  CHECK(what_cannot_be(start, hello).empty());
+}
+
 TEST_CASE("a round whose numbers contradict each other, or this node, is not believed") {
   const Lie lies[] = {
       {"node 9 of 1 node", [](StartRound& start) { start.group_rank = 9, start.group_size = 1; }},
@@ -78,7 +89,6 @@ TEST_CASE("a round whose numbers contradict each other, or this node, is not bel
       {"ranks 2-3 of 6 on node 0", [](StartRound& start) { start.group_rank = 0; }},
       {"role ranks 5-6 of 6 in a world of 6", [](StartRound& start) { start.role_rank_base = 5; }},
       {"role ranks 2-3 of 9 in a world of 6", [](StartRound& start) { start.role_world_size = 9; }},
-      {"restart 4 of 3", [](StartRound& start) { start.restarts = RestartCount(4); }},
       {"MASTER_ADDR \"\"", [](StartRound& start) { start.master_address = ""; }},
       {"MASTER_ADDR \"0.0.0.0\"", [](StartRound& start) { start.master_address = "0.0.0.0"; }},
       {"MASTER_ADDR \"::\"", [](StartRound& start) { start.master_address = "::"; }},

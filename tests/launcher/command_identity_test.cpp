@@ -30,6 +30,19 @@ TEST_CASE("where a node has its Python and its script makes no other command") {
   CHECK(same({"bash", "-c", "x"}, {"/bin/bash", "-c", "x"}));
 }
 
+TEST_CASE("arguments make no other program; a script, a module or the text of a shell does") {
+  const auto program = [](const Words& words) { return identify_command(words, "gpu-01").program; };
+  const std::string own = program({"python3", "-u", "train.py", "--bs", "64"});
+  CHECK(program({"/opt/bin/python3.11", "-u", "/src/train.py", "--bs", "32"}) == own);
+  CHECK(program({"python3", "-u", "eval.py", "--bs", "64"}) != own);
+  CHECK(program({"python3", "-m", "a", "x"}) == program({"python3", "-m", "a", "y"}));
+  CHECK(program({"python3", "-m", "a"}) != program({"python3", "-m", "b"}));
+  CHECK(program({"bash", "-c", "echo 1"}) != program({"bash", "-c", "echo 2"}));
+  CHECK(program({"bash", "run.sh", "1"}) == program({"bash", "run.sh", "2"}));
+  CHECK(program({"./train", "1"}) == program({"/x/train", "2"}));
+  CHECK(program({"./train"}) != program({"./eval"}));
+}
+
 TEST_CASE("another program, module, argument or order is another command") {
   const Words first{"python3", "-u", "train.py", "--config", "gpt"};
   for (const Words& other : std::vector<Words>{

@@ -177,7 +177,7 @@ TEST_CASE("an agent that disagrees about the run is refused with both values") {
   CHECK(desk.last<Refused>(2)->sentence ==
         "run 7f3a (first node a at 10.0.0.2) has --nnodes 2:4, b has 2:3" + kGiveAllTheSame);
   Hello other = desk.hello("c", 2, 4);
-  other.terms.max_restarts = 9;
+  other.terms.hang_timeout = seconds(9);
   desk.say(3, other);
   CHECK(desk.last<Refused>(3)->code == RefusalCode::kTermsDiffer);
   Hello high = desk.hello("d", 2, 4);
@@ -189,6 +189,59 @@ TEST_CASE("an agent that disagrees about the run is refused with both values") {
   desk.say(5, old);
   CHECK(desk.last<Refused>(5)->code == RefusalCode::kProtocol);
   CHECK(desk.closed_.size() == 4);
+}
+
+TEST_CASE("a node with other arguments and another limit of restarts takes part, with a note") {
+  Desk desk;
+  Hello first = desk.hello("a", 2, 2);
+  first.fingerprint = first.command = "train.py --bs 64";
+  first.terms.program = "train.py";
+  desk.say(1, first);
+  Hello second = desk.hello("b", 2, 2);
+  second.fingerprint = second.command = "train.py --bs 32";
+  second.terms.program = "train.py";
+  second.terms.max_restarts = 9;
+  desk.say(2, second);
+  CHECK(desk.last<StartRound>(1)->group_size == 2);
+  CHECK(desk.last<StartRound>(2).has_value());
+  const std::string restarts = std::to_string(first.terms.max_restarts);
+  for (const std::string& note :
+       {std::string("b has other arguments than a"),
+        "b has --max-restarts 9, the run has that of its first node a: " + restarts}) {
+    CHECK(std::count(desk.notes_.begin(), desk.notes_.end(), note) == 1);
+  }
+}
+
+TEST_CASE("a run with a name takes other programs and numbers of nodes, one without does not") {
+  for (const bool is_named : {false, true}) {
+    Desk desk;
+    Hello first = desk.hello("a", 2, 3);
+    first.fingerprint = first.terms.program = "train.py";
+    first.terms.is_named = is_named;
+    desk.say(1, first);
+    Hello second = desk.hello("b", 2, 2);
+    second.fingerprint = second.terms.program = "eval.py";
+    second.terms.is_named = is_named;
+    desk.say(2, second);
+    CHECK(desk.last<Refused>(2).has_value() != is_named);
+    Hello third = desk.hello("c", 2, 3);
+    third.fingerprint = third.terms.program = "train.py";
+    third.terms.is_named = !is_named;
+    third.terms.nodes_min = 1;
+    desk.say(3, third);
+    CHECK(desk.last<Refused>(3).has_value());
+  }
+}
+
+TEST_CASE("a refusal that leaves too few nodes is told to those that wait") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 2, 2));
+  desk.say(2, desk.hello("b", 2, 3));
+  desk.beat_for(seconds(2), {1});
+  const std::string told = "; b was refused: run 7f3a (first node a at 10.0.0.2) has --nnodes";
+  CHECK(desk.last<Waiting>(1)->text.find(told) != std::string::npos);
+  desk.say(3, desk.hello("b", 2, 2));
+  CHECK(desk.last<StartRound>(1).has_value());
 }
 
 TEST_CASE("another command is refused, and one that is not told") {

@@ -33,8 +33,8 @@ Request request_of(Opcode op, const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("a request of many names is carried out in parts, and others are served in between") {
-  constexpr ConnectionId kLong{1};
-  constexpr ConnectionId kOther{2};
+  constexpr ConnectionId kManyNames{1};
+  constexpr ConnectionId kFewNames{2};
   Limits limits;
   limits.names_per_turn = 2;
   Memory memory(limits.store_bytes);
@@ -46,27 +46,28 @@ TEST_CASE("a request of many names is carried out in parts, and others are serve
     Request request;
     request.op = Opcode::kSet;
     request.key = name;
-    CHECK_FALSE(store.step(kOther, request, others));
+    CHECK_FALSE(store.step(kFewNames, request, others));
     return store.woken();
   };
   Request wait = request_of(Opcode::kWait, {"a", "b", "c", "d", "e"});
-  CHECK_FALSE(store.step(kLong, wait, replies));
-  REQUIRE(store.is_unfinished(kLong));
-  CHECK_FALSE(store.go_on(kLong, 2, replies));
+  CHECK_FALSE(store.step(kManyNames, wait, replies));
+  REQUIRE(store.is_unfinished(kManyNames));
+  CHECK_FALSE(store.go_on(kManyNames, 2, replies));
   CHECK(store.waits() == 2);
   for (const char* name : {"a", "b"}) CHECK(set(name).empty());  // it is not woken before the end
   CHECK(set("c").empty());
-  CHECK_FALSE(store.go_on(kLong, 2, replies));
-  CHECK_FALSE(store.go_on(kLong, 2, replies));
-  CHECK_FALSE(store.is_unfinished(kLong));
+  CHECK_FALSE(store.go_on(kManyNames, 2, replies));
+  CHECK_FALSE(store.go_on(kManyNames, 2, replies));
+  CHECK_FALSE(store.is_unfinished(kManyNames));
   CHECK(replies.empty());
   CHECK(set("d").empty());
-  CHECK(set("e") == std::vector<ConnectionId>{kLong});
+  CHECK(set("e") == std::vector<ConnectionId>{kManyNames});
   for (const bool all : {true, false}) {
     Request check = request_of(Opcode::kCheck, {"a", "b", all ? "c" : "x", "d", "e"});
-    CHECK_FALSE(store.step(kLong, check, replies));
+    CHECK_FALSE(store.step(kManyNames, check, replies));
     int turns = 0;
-    for (; store.is_unfinished(kLong); ++turns) CHECK_FALSE(store.go_on(kLong, 2, replies));
+    for (; store.is_unfinished(kManyNames); ++turns)
+      CHECK_FALSE(store.go_on(kManyNames, 2, replies));
     CHECK(turns == (all ? 3 : 2));
     CHECK(replies.unsent() == 1);
     replies.sent(1);

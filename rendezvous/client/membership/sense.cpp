@@ -26,7 +26,8 @@ namespace {
   if (start.group_rank >= start.group_size) {
     return "node " + number(start.group_rank) + " of " + count_text(start.group_size, "node");
   }
-  if (start.group_size < terms.nodes_min || start.group_size > terms.nodes_max) {
+  const bool compared = !terms.is_named;  // else the nodes of a run may have other limits
+  if (compared && (start.group_size < terms.nodes_min || start.group_size > terms.nodes_max)) {
     return count_text(start.group_size, "node") + " where --nnodes is " + number(terms.nodes_min) +
            ":" + number(terms.nodes_max);
   }
@@ -77,9 +78,6 @@ bool can_be_host(const std::string& address) {
 std::string what_cannot_be(const StartRound& start, const Hello& own) {
   if (std::string wrong = wrong_place(start, own.terms); !wrong.empty()) return wrong;
   if (std::string wrong = wrong_ranks(start, own.local_world_size); !wrong.empty()) return wrong;
-  if (start.restarts.value() > own.terms.max_restarts) {
-    return "restart " + number(start.restarts.value()) + " of " + number(own.terms.max_restarts);
-  }
   // A node alone is not told its address.
   const bool is_alone = start.group_size == 1 && start.master_address.empty();
   if (!is_alone && !can_be_host(start.master_address)) {
