@@ -42,6 +42,7 @@ control::NodeStatus Agent::status() const {
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;
   if (runner_->holds()) status.state = "holding";
+  if (runner_->stops() && status.state == "running") status.state = "stopping";
   status.log_dir = runner_->log_directory();
   for (const WorkerName& worker : runner_->workers()) {
     control::WorkerStatus& told = status.ranks.emplace_back();

@@ -151,6 +151,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   }
   /// Whether ranks that survive wait for the next round, and no others are left.
   [[nodiscard]] bool holds() const { return driver_.group().state() == GroupState::kHolding; }
+  [[nodiscard]] bool stops() const { return driver_.group().state() == GroupState::kStopping; }
   [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
   /// Until the worker has ended, in whatever round; once, from its start.
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundWorker> watched,

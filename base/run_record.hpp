@@ -37,7 +37,7 @@ struct RunRecord {
     std::optional<Milliseconds> hang_timeout{};
     std::string fingerprint{};
     std::string program{};  // the same, without the arguments
-    std::string host{};  // of that node
+    std::string host{};     // of that node
     std::string address{};
     friend bool operator==(const Terms&, const Terms&) = default;
   };

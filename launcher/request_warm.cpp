@@ -29,7 +29,9 @@ Result<void> parse_modules(const Settings& settings, WarmConfig& config) {
 }
 
 Result<void> parse_word(const std::string& word, const Origin& origin, WarmRequest& request) {
-  if (word.empty() || word == "1") return {};
+  // A variable is switched on by 1; elsewhere that is a time.
+  const bool is_on = word == "1" && origin.source == Source::kVariable;
+  if (word.empty() || word == "on" || is_on) return {};
   if (word == "first") {
     request.config.first = true;
     return {};

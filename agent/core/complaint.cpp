@@ -197,7 +197,12 @@ class Listener {
     const auto begin = line.find_first_not_of(' ');
     if (begin == npos || line.substr(begin).starts_with("frame #")) return;
     const std::string_view text = line.substr(begin);
-    if (text.starts_with("File \"")) return place_.take(text);
+    if (text.starts_with("File \"")) {
+      frame_ = begin;
+      return place_.take(text);
+    }
+    if (begin > frame_) return;  // source of that frame
+    frame_ = npos;
     if (text.starts_with("During handling of ") || text.starts_with("The above exception was ")) {
       chained_ = true;
       return;
@@ -239,6 +244,7 @@ class Listener {
     complaint_ = std::move(found);
   }
 
+  std::size_t frame_ = npos;  // where the File line of a traceback begins; npos: none before
   Place place_;
   Found complaint_;
   bool chained_ = false;

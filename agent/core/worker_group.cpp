@@ -167,8 +167,9 @@ void WorkerGroup::on(const StopRequested& event) {
   } else if (spared_until()) {
     stop_rule_.signal = event.signal;
     end_spare();
-  } else if (state_ == GroupState::kStopping) {
-    // A stop after a failure is under way: the workers also get this signal, the deadline stays.
+  } else if (state_ == GroupState::kStopping && event.signal != stop_rule_.signal) {
+    // A stop is under way: the workers also get this signal, the deadline stays. The same one twice
+    // would be a second request, as where a scheduler stops every node.
     send_to_all(event.signal);
   }
   if (any_worker_left()) return actions_.push_back(LogStop{event.signal});

@@ -134,6 +134,8 @@ bool StreamPump::reveal(bool on) {
   const auto before = tail.find_last_of('\n', last);
   const std::size_t begin =
       last == std::string::npos || before == std::string::npos ? 0 : before + 1;
+  const bool is_finished = last != std::string::npos && tail.find('\n', last) != std::string::npos;
+  if (is_finished && sinks_.live) show(sinks_.live->make_way());  // it is older than a prompt there
   begins_line_ = true;
   show_behind_label(std::string_view(tail).substr(begin));
   return true;

@@ -155,7 +155,8 @@ Result<void> take_entry(std::string_view key, const toml::node& node, const std:
   const bool is_switch =
       option->value == OptionValue::kFlag || option->value == OptionValue::kOptional;
   if (is_switch && node.is_boolean()) {
-    values.push_back({option->id, node.as_boolean()->get() ? "1" : "", place});
+    const std::string on = option->value == OptionValue::kFlag ? "1" : "on";
+    values.push_back({option->id, node.as_boolean()->get() ? on : "", place});
     return {};
   }
   auto text = text_for(*option, node);

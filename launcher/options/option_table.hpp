@@ -84,7 +84,7 @@ inline constexpr std::size_t kOptionCount = static_cast<std::size_t>(OptionId::k
 enum class OptionValue {
   kFlag,          // nothing
   kText,          // anything
-  kOptional,      // anything after "=", or nothing, which is "1"
+  kOptional,      // anything after "=", or nothing, which is "on"
   kInteger,       // as Python's int() reads it
   kNumber,        // as Python's float() reads it
   kChoice,        // one of `choices`

@@ -155,7 +155,7 @@ class Scanner {
       return {};
     }
     if (option.value == OptionValue::kOptional && !head.attached) {
-      line_.options.push_back({option.id, "1"});
+      line_.options.push_back({option.id, "on"});
       return {};
     }
     if (head.attached) return keep(head, *head.attached);

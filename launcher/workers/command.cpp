@@ -14,6 +14,12 @@ bool is_for_python(const std::string& name) {
   return name.starts_with('-');
 }
 
+/// A wrapper may run Python elsewhere, in a container for example, where the script is.
+bool runs_here(const std::string& interpreter) {
+  const std::string name = interpreter.substr(interpreter.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("pypy");
+}
+
 /// In the default mode: the program that runs without Python, if `name` is one.
 std::optional<std::string> own_program(const std::string& name, const Machine& machine) {
   if (name.ends_with(".py") || is_for_python(name)) return std::nullopt;
@@ -106,7 +112,8 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     if (module) command.argv.emplace_back("-m");
     if (run_path) command.argv.insert(command.argv.end(), {"-c", std::string(kRunPathText)});
     command.argv.push_back(program[0]);
-    if (!module && !is_for_python(program[0])) command.script = program[0];
+    const bool is_file = !module && !is_for_python(program[0]);
+    if (is_file && runs_here(python->path)) command.script = program[0];
   }
   if (request.local_rank_argument) command.argv.emplace_back("--local-rank=${local_rank}");
   command.argv.insert(command.argv.end(), program.begin() + 1, program.end());

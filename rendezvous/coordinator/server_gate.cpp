@@ -21,6 +21,7 @@ bool has_gone(int socket) {
 void Server::Impl::close_gate(Round ended) {
   std::vector<round::LeftOnNode> nodes;
   for (const auto& [name, entry] : runs_) nodes = entry->run.left_of(ended);
+  gate_told_ = false;
   gate_.begin(ended, nodes);
 }
 
@@ -39,9 +40,17 @@ void Server::Impl::arm_gate() {
     self->drain();
     if (self->closed_) return;
     self->pass_gate();
+    self->tell_who_is_waited_for();
     self->settle_all();
     if (!self->at_gate_.empty()) self->arm_gate();
   });
+}
+
+void Server::Impl::tell_who_is_waited_for() {
+  if (at_gate_.empty() || !options_.log || std::exchange(gate_told_, true)) return;
+  options_.log->warn(
+      "workers of round {} wait for the store: those of the round before have not ended on {}",
+      gate_.ended().value() + 1, gate_.awaited());
 }
 
 /// After the messages of a batch.

@@ -132,6 +132,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void close_gate(Round ended);
   void wait_at_gate(Link& link);
   void arm_gate();
+  void tell_who_is_waited_for();
   void look_at_gate();
   void pass_gate();
 
@@ -227,6 +228,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // which still have clients
   StoreGate gate_;
   std::vector<std::pair<TimePoint, std::uint64_t>> at_gate_;  // links, in order of arrival
+  bool gate_told_ = false;
   Budget unsent_;
   Budget partial_;
   std::unique_ptr<char[]> receive_buffer_;

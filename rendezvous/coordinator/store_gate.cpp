@@ -1,8 +1,13 @@
 #include "rendezvous/coordinator/store_gate.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace ddprun::coordinator {
+
+namespace {
+constexpr std::size_t kHostsNamed = 8;
+}  // namespace
 
 void StoreGate::begin(Round ended, const std::vector<round::LeftOnNode>& nodes) {
   ended_ = ended;
@@ -26,6 +31,15 @@ bool StoreGate::look(const round::Run& run) {
     return true;
   };
   return std::erase_if(waits_for_, has_left) > 0;
+}
+
+std::string StoreGate::awaited() const {
+  std::string hosts;
+  for (std::size_t i = 0; i < std::min(waits_for_.size(), kHostsNamed); ++i) {
+    hosts += (hosts.empty() ? "" : ", ") + waits_for_[i].host;
+  }
+  const std::size_t more = waits_for_.size() - std::min(waits_for_.size(), kHostsNamed);
+  return more == 0 ? hosts : hosts + " and " + std::to_string(more) + " more";
 }
 
 StoreGate::Answer StoreGate::of(const std::string& address) const {

@@ -25,6 +25,9 @@ class StoreGate {
   [[nodiscard]] bool look(const round::Run& run);
 
   [[nodiscard]] bool is_open() const { return waits_for_.empty(); }
+  [[nodiscard]] Round ended() const { return ended_; }
+  /// The hosts of the nodes that it waits for, for people; of many, some.
+  [[nodiscard]] std::string awaited() const;
   [[nodiscard]] Answer of(const std::string& address) const;
 
  private:

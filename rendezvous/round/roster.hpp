@@ -28,6 +28,7 @@ struct Agent {
   Placement placement;        // in `last`, when this coordinator decided it
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
   Round runs{0};           // the round whose workers it has, as far as is known
+  Round since{0};          // the first that this coordinator gave it; 0: none
   Round left{0};           // no worker of it or of one before is there any more, as the node said
   bool answered = false;   // has taken on `last`
   bool may_grow = false;   // all its ranks take part in `last`, and can take another round

@@ -253,11 +253,13 @@ RunRecord Run::record() const {
   return record;
 }
 
+// What a node claims of rounds that it was not given here lets none wait for it.
 std::vector<LeftOnNode> Run::left_of(Round ended) const {
   std::vector<LeftOnNode> all;
   for (const Agent* agent : roster_.by_silence()) {
-    all.push_back({agent->hello.agent, worker_addresses(agent->hello, agent->peer),
-                   round::may_have(*agent, ended)});
+    const bool was_in = agent->since > Round(0) && agent->since <= ended;
+    all.push_back({agent->hello.agent, agent->host(), worker_addresses(agent->hello, agent->peer),
+                   was_in && round::may_have(*agent, ended)});
   }
   return all;
 }

@@ -77,6 +77,7 @@ struct RunOptions {
 
 struct LeftOnNode {
   AgentId node;
+  std::string host;
   std::vector<std::string> addresses;
   bool may_have = false;
 };

@@ -116,6 +116,7 @@ void Run::start_round(const NextRound& next_round) {
 }
 
 void Run::place(Agent& agent, const Placement& placement) {
+  if (agent.since == Round(0)) agent.since = rounds_.last.number;
   const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
   if (has_none) agent.left = Round(rounds_.last.number.value() - 1);
   agent.last = rounds_.last;

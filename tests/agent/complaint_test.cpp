@@ -120,6 +120,16 @@ TEST_CASE("an exception of its own, or what came after, takes a complaint back")
   CHECK_FALSE(kind_of(""));
 }
 
+TEST_CASE("source that a traceback shows is no complaint, whatever it mentions") {
+  const std::string frame = "  File \"/src/train.py\", line 8, in <module>\n";
+  const std::string source =
+      "    if \"ncclRemoteError\" in cfg[\"retries\"] or \\\n       'ncclRemoteError' in text:\n"
+      "                                     ^^^^^^^^^^^^\n";
+  CHECK_FALSE(kind_of(kTraceback + frame + source + kKeyError));
+  CHECK(kind_of(kTraceback + frame + source + "RuntimeError: ncclRemoteError: x\n") ==
+        ComplaintKind::kLostPeer);
+}
+
 TEST_CASE("a complaint that the rank survived does not count, whatever ended the rank later") {
   const std::string step = "step 1: loss 0.4\n";
   const std::string handled = step + kTraceback + kTimedOut;

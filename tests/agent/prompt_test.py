@@ -62,6 +62,15 @@ print('before'); print('got', ask('first? ')); print('then', ask('second? ')); a
         self.assertNotIn(b"before", seen)
         self.assertEqual(seen.count(b"[INPUT]"), 1)
 
+    def test_what_is_shown_of_stdout_does_not_continue_a_prompt_on_stderr(self):
+        host = socket.gethostname().split(".")[0].encode()
+        asks = """print('a question follows', flush=True); input('first? ')"""
+        leader, process = self.start(
+            f'[ $RANK = 1 ] && exec {shlex.quote(sys.executable)} -c "{asks}"; exec sleep 1000')
+        seen = read_until(leader, b"is shown meanwhile", HUNG)
+        seen += self.stop(leader, process)
+        self.assertRegex(seen, host + rb":1\| first\? ?\r\n" + host + rb":1\| a question follows\r\n")
+
     def test_ranks_that_share_the_keys_are_named(self):
         # Python takes a line at once; two shells would share its bytes.
         asks = """import signal, sys

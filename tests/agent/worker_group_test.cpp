@@ -347,6 +347,13 @@ TEST_CASE("stopping because it was ordered, stop requested: passed on, then the 
   CHECK(group(StopRequested{SIGINT}, 1s) == last_order_to({0, 1, 2}, 1s));
 }
 
+TEST_CASE("stopping because it was ordered, the same signal: each rank gets it once") {
+  auto group = Group::healthy();
+  group(StopOrdered{SIGTERM, 30s});
+  CHECK(group(StopRequested{SIGTERM}) == "log SIGTERM");
+  CHECK(group(StopRequested{SIGTERM}, 1s) == last_order_to({0, 1, 2}, 1s));
+}
+
 TEST_CASE("killing, stop ordered: nothing is stronger") {
   auto group = Group::killing();
   CHECK(group(StopOrdered{SIGTERM, 30s}) == "");

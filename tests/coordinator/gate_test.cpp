@@ -43,8 +43,9 @@ struct Failed {
 TEST_CASE("a client is let in when every node with its address has no worker left") {
   StoreGate gate;
   CHECK(gate.is_open());
-  gate.begin(Round(1), {{AgentId("a"), {"10.0.0.1", "172.17.0.1"}, true},
-                        {AgentId("b"), {"10.0.0.2", "172.17.0.1"}, false}});
+  gate.begin(Round(1), {{AgentId("a"), "a", {"10.0.0.1", "172.17.0.1"}, true},
+                        {AgentId("b"), "b", {"10.0.0.2", "172.17.0.1"}, false}});
+  CHECK(gate.awaited() == "a");
   CHECK(gate.of("10.0.0.1") == StoreGate::Answer::kIsLate);
   CHECK(gate.of("10.0.0.2") == StoreGate::Answer::kWelcome);
   CHECK(gate.of("172.17.0.1") == StoreGate::Answer::kWaits);
@@ -82,4 +83,25 @@ TEST_CASE("a worker that ends late gets no key of the next round") {
   SECTION("it finds a closed port, and does not wait for ever") {
     CHECK(late->closed());
   }
+}
+
+TEST_CASE("a node that was given no round keeps no client waiting, whatever it claims") {
+  LiveCoordinator coordinator;
+  Agent here(coordinator.port(), at("a", "127.0.0.1"));
+  Agent there(coordinator.port(), at("b", "127.0.0.1"));
+  const auto first = here.start_round();
+  there.start_round();
+  auto claims = at("c", "127.0.0.1");
+  auto& claim = claims.claim.emplace();
+  claim.stamp = {first.stamp.number, "another"};
+  claim.state = NodeState::kStarting;
+  Agent spare(coordinator.port(), claims);
+  spare.await<protocol::Stop>();  // which it does not answer
+  here.report(first, NodeState::kFailed);
+  const auto second = here.await<protocol::StartRound>();
+  there.await<protocol::StartRound>();
+  coordinator.on_thread([](auto& server) { server->begin_fresh_store(Round(1), [] {}); });
+  here.report(second, NodeState::kRunning);
+  there.report(second, NodeState::kRunning);
+  CHECK(store::connect(coordinator.port()).ask(requests::get("k"), 8) == requests::text(""));
 }

@@ -80,6 +80,15 @@ TEST_CASE("ddprun in a virtual environment runs that environment's Python") {
   CHECK(command({"a.py"}, machine)[0] == "/venv/bin/python");
 }
 
+TEST_CASE("a script is looked for unless PYTHON_EXEC is a wrapper, which may find it elsewhere") {
+  const auto script = [](const std::string& python) {
+    return config_of({"a.py"}, with_variables({{"PYTHON_EXEC", python}})).workers.script;
+  };
+  CHECK(script("/opt/bin/python3.11") == "a.py");
+  CHECK(script("pypy3") == "a.py");
+  CHECK(script("/opt/in-container.sh").empty());
+}
+
 TEST_CASE("an empty PYTHON_EXEC is refused, but only where Python is needed") {
   const FakeMachine machine = with_variables({{"PYTHON_EXEC", ""}});
   CHECK_THAT(refusal_of({"a.py"}, machine).sentence, ContainsSubstring("PYTHON_EXEC"));

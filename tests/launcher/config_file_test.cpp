@@ -99,7 +99,7 @@ TEST_CASE("every option that starts a run may stand in a file") {
 
 TEST_CASE("values of a file are what would be typed") {
   CHECK(text_of_only("warm = \"demand\"") == "demand");
-  CHECK(text_of_only("warm = true") == "1");
+  CHECK(text_of_only("warm = true") == "on");
   CHECK(text_of_only("warm = false").empty());
   CHECK(text_of_only("standalone = false").empty());
   CHECK(text_of_only("monitor-interval = 1") == "1");

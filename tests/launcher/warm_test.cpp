@@ -22,6 +22,10 @@ TEST_CASE("the option --warm takes a time, first, demand and force, after = only
   CHECK(warm->ahead);
   CHECK(warm->after == seconds(30));
   CHECK(warm->refused.empty());
+  CHECK(config_of({"--warm=1", "a.py"}).warm->after == std::chrono::seconds(1));
+  FakeMachine switched_on;
+  switched_on.variables = {{"DDPRUN_WARM", "1"}};
+  CHECK(config_of({"a.py"}, switched_on).warm->after == config_of({"--warm", "a.py"}).warm->after);
   const auto other = config_of({"--warm=5s,first,demand", "--preload=json", "a.py"}).warm;
   REQUIRE(other);
   CHECK(other->first);
