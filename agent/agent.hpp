@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
@@ -60,7 +61,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void pause(const ReceivedSignal& received);
   [[nodiscard]] MetricsFacts metrics_facts() const;
   /// For commands (agent/control).
-  [[nodiscard]] control::NodeStatus status() const;
+  [[nodiscard]] control::NodeStatus status();
   /// What became of the run, once run() has completed.
   [[nodiscard]] control::Outcome outcome() const;
   /// Saves the stacks of the ranks here. Returns where the ranks are, and the file; one at a time.
@@ -93,6 +94,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   [[nodiscard]] bool failure_is_pending() const override {
     return runner_->failure_is_unreported();
   }
+  void on_step() override { note_state(); }
   void arm_timer(TimePoint deadline) override;
   void log_note(const std::string& text) override;
   void log_death(const std::string& line) override;
@@ -128,6 +130,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void take(const client::Event& event);
   [[nodiscard]] bool waits_as_spare_node(const client::Event& event) const;
   void show_wait(const client::Event& event);
+  void note_state();
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
@@ -200,6 +203,13 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   boost::asio::steady_timer late_;
   std::optional<RendezvousWait> rendezvous_wait_{};  // for the line on a terminal
   bool told_that_it_started_ = false;
+  /// Of the workers here, for commands.
+  struct State {
+    Round round{0};
+    std::string_view name;  // of a literal
+    TimePoint since;
+  };
+  std::optional<State> state_{};
 };
 
 }  // namespace ddprun

@@ -16,7 +16,18 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-control::NodeStatus Agent::status() const {
+// How long a state lasts is asked for later, so that each step of the driver notes it.
+void Agent::note_state() {
+  std::string_view name = driver_.membership().state_names().front();
+  if (runner_ != nullptr && runner_->holds()) name = "holding";
+  if (runner_ != nullptr && runner_->stops() && name == "running") name = "stopping";
+  const Round round = driver_.membership().round();
+  if (state_ && state_->round == round && state_->name == name) return;
+  state_ = State{round, name, state_ ? Clock::now() : context_.started()};
+}
+
+control::NodeStatus Agent::status() {
+  note_state();
   const LaunchConfig& config = context_.config();
   control::NodeStatus status;
   status.run_id = config.run_id;
@@ -28,7 +39,9 @@ control::NodeStatus Agent::status() const {
   const auto now = std::chrono::system_clock::now() - status.age;
   status.started = std::chrono::time_point_cast<WallTime::duration>(now);
   status.round = driver_.membership().round();
-  status.state = driver_.membership().state_names().front();
+  status.state = state_->name;
+  status.in_state = Clock::now() - state_->since;
+  status.waits = driver_.membership().waits_for(Clock::now());
   status.workers = config.workers.count;
   status.restarts = driver_.restarts();
   status.max_restarts = config.stopping.max_restarts;
@@ -41,8 +54,6 @@ control::NodeStatus Agent::status() const {
   if (coordinator_here() != nullptr) status.cluster = coordinator_here()->status_json();
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;
-  if (runner_->holds()) status.state = "holding";
-  if (runner_->stops() && status.state == "running") status.state = "stopping";
   status.log_dir = runner_->log_directory();
   for (const WorkerName& worker : runner_->workers()) {
     control::WorkerStatus& told = status.ranks.emplace_back();

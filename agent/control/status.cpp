@@ -71,6 +71,8 @@ std::string to_json(const NodeStatus& status) {
   object["age_ms"] = milliseconds(status.age);
   object["round"] = status.round.value();
   object["state"] = status.state;
+  object["state_ms"] = milliseconds(status.in_state);
+  object["waits"] = text_or_null(status.waits);
   object["workers"] = status.workers;
   object["restarts"] = status.restarts.value();
   object["max_restarts"] = status.max_restarts;

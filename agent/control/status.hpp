@@ -44,6 +44,8 @@ struct NodeStatus {
   Duration age{};
   Round round{0};
   std::string state{};  // of the workers here: docs/LINK.md
+  Duration in_state{};  // for how long they are in it, in this round
+  std::string waits{};  // for what, and until when; empty: for nothing
   int workers = 0;      // of this node
   RestartCount restarts{0};
   int max_restarts = 0;

@@ -51,6 +51,13 @@ std::string state_text(const json::object& status) {
   return number_in(status, "round") == 0 && state == "idle" ? "waiting for nodes" : state;
 }
 
+/// In `ps`, where nothing else tells that a run without a round may continue.
+std::string state_column(const json::object& status) {
+  const std::string state = state_text(status);
+  const bool tells = state == "running" || state == "waiting for nodes";
+  return tells || text_in(status, "waits").empty() ? state : state + ", waiting";
+}
+
 std::string or_none(const std::string& text) {
   return text.empty() ? kNone : text;
 }
@@ -63,7 +70,7 @@ std::vector<std::string> row_of(const FoundRun& run) {
   return {text_in(status, "run_id"),
           run.answered ? std::to_string(number_in(status, "round")) : kNone,
           ranks_text(status),
-          run.answered ? state_text(status) : "does not answer",
+          run.answered ? state_column(status) : "does not answer",
           time_text(number_in(status, "started_ms")),
           std::to_string(number_in(status, "pid")),
           or_none(text_in(status, "command"))};
@@ -160,14 +167,23 @@ std::string coordinator_line(const json::object& status) {
          (here ? " (this node)\n" : " (ask there for the other nodes)\n");
 }
 
+std::string wait_line(const json::object& status) {
+  const std::string waits = text_in(status, "waits");
+  return waits.empty() ? "" : "  waits        " + waits + "\n";
+}
+
 std::string status_text(const json::object& status) {
   const std::chrono::milliseconds age(number_in(status, "age_ms"));
+  const std::chrono::milliseconds in_state(number_in(status, "state_ms"));
   std::string text = "run " + text_in(status, "run_id") + " round " +
                      std::to_string(number_in(status, "round")) + ": " + state_text(status) +
-                     " on " + text_in(status, "host") + ", for " + duration_text(age) + ", " +
+                     " on " + text_in(status, "host") + ", for " + duration_text(in_state) + ", " +
                      std::to_string(number_in(status, "restarts")) + " of " +
                      count_text(number_in(status, "max_restarts"), "restart") + " used\n";
   text += "  pid          " + std::to_string(number_in(status, "pid")) + "\n";
+  text += "  started      " + time_text(number_in(status, "started_ms")) + ", " +
+          duration_text(age) + " ago\n";
+  text += wait_line(status);
   text += "  command      " + or_none(text_in(status, "command")) + "\n";
   text += coordinator_line(status);
   text += "  store        " + or_none(text_in(status, "store")) + "\n";

@@ -98,6 +98,8 @@ class Membership {
   [[nodiscard]] std::optional<Led> speaks_for() const;
   /// Where coordinators were, other than at the endpoint, that may not know of the present one.
   [[nodiscard]] const std::vector<Place>& former_coordinators() const { return former_; }
+  /// Without a round that runs: what for, and until when, as the notes say it; empty: nothing.
+  [[nodiscard]] std::string waits_for(TimePoint now) const { return notices_.present(now); }
   /// The state of the link: "Answered".
   [[nodiscard]] const char* link_name() const;
   /// Of the round, the link, the workers and the way out, for observers.

@@ -40,6 +40,20 @@ TEST_CASE("a wait is noted after three seconds, with its end and the option that
   CHECK_FALSE(notices.due());
 }
 
+TEST_CASE("what is waited for is known for as long as it is, also once it was noted") {
+  Notices notices;
+  Actions actions;
+  CHECK(notices.present(kBegin).empty());
+  notices.wait_for(Wait{"waiting", "gives up", "join_timeout", kBegin + seconds(10)}, kBegin,
+                   actions);
+  CHECK(notices.present(kBegin) == "waiting; gives up in 10 s (--rdzv-conf join_timeout)");
+  notices.note_wait_if_due(kBegin + kQuietMax, actions);
+  CHECK(notices.present(kBegin + seconds(4)) ==
+        "waiting; gives up in 6 s (--rdzv-conf join_timeout)");
+  notices.end_waiting();
+  CHECK(notices.present(kBegin + seconds(5)).empty());
+}
+
 TEST_CASE("waits that replace each other count as one, and a wait that has ended is not noted") {
   Notices notices;
   Actions actions;

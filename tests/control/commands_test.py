@@ -79,6 +79,36 @@ class Shown(unittest.TestCase):
             self.assertEqual(nodes()[0]["run_id"], "w")
             run.end()
 
+    def test_a_status_tells_how_long_its_state_lasts_not_how_old_its_ddprun_is(self):
+        with standalone("--max-restarts=1", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            self.assertTrue(eventually(lambda: run.status()["age_ms"] > 500))
+            os.kill(run.status()["ranks"][0]["pid"], signal.SIGKILL)
+            run.wait_until_up()
+            status = run.status()
+            self.assertEqual((status["round"], status["state"]), (2, "running"))
+            self.assertLessEqual(status["state_ms"], status["age_ms"] - 500)
+            text = run.command("status", str(run.process.pid)).stdout
+            self.assertRegex(text, r"round 2: running on \S+, for [\d.]+ m?s, 1 of 1 restart used")
+            self.assertRegex(text, r"\n  started      20\d\d-.*Z, .*s ago\n")
+            self.assertNotIn("waits", text)
+
+    def test_a_node_whose_run_has_lost_another_says_what_it_waits_for(self):
+        endpoint = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+        words = ["--nnodes=2", "--rdzv-id=w", "--rdzv-backend=c10d", endpoint, "sh", "-c", WAITS]
+        with Run(*words) as run, Run(*words) as other:
+            run.wait_until_up()
+            other.wait_until_up()
+            other.process.kill()
+            waits = lambda: run.status()["waits"]
+            self.assertTrue(eventually(waits), run.status())
+            self.assertRegex(waits(), r"waiting for nodes: 1 of 2; .*; gives up in .* join_timeout")
+            self.assertIn(" stopped, waiting ", run.listed()[0])
+            text = run.command("status", "w").stdout
+            self.assertRegex(text, r"round 1: stopped on ")
+            self.assertRegex(text, r"\n  waits +lost .*; waiting for nodes: 1 of 2; .*; gives up")
+            run.end()
+
 
 class Named(unittest.TestCase):
     def test_a_run_is_found_by_id_by_prefix_and_by_pid(self):

@@ -27,6 +27,7 @@ void Notices::note(std::string text, Actions& actions) {
 
 void Notices::wait_for(Wait wait, TimePoint now, Actions& actions) {
   if (!since_) since_ = now;
+  present_ = wait;
   wait_ = std::move(wait);
   note_wait_if_due(now, actions);
 }
@@ -48,9 +49,18 @@ std::optional<TimePoint> Notices::due() const {
   return *since_ + kQuietMax;
 }
 
+std::string Notices::present(TimePoint now) const {
+  return present_ ? line_of(*present_, now) : "";
+}
+
+void Notices::end_wait() {
+  wait_.reset();
+  present_.reset();
+}
+
 void Notices::end_waiting() {
   since_.reset();
-  wait_.reset();
+  end_wait();
 }
 
 }  // namespace ddprun::client

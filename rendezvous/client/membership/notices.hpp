@@ -26,8 +26,10 @@ class Notices {
   void wait_for(Wait wait, TimePoint now, Actions& actions);
   void note_wait_if_due(TimePoint now, Actions& actions);
   [[nodiscard]] std::optional<TimePoint> due() const;
+  /// What is waited for, also before and after it is noted, and when that ends; empty: nothing.
+  [[nodiscard]] std::string present(TimePoint now) const;
   /// The present wait is over; another may follow.
-  void end_wait() { wait_.reset(); }
+  void end_wait();
   /// A round starts, or the run is over: the next wait begins from zero.
   void end_waiting();
   /// A coordinator has answered: waits may be noted again.
@@ -37,6 +39,7 @@ class Notices {
   std::string last_;
   std::optional<TimePoint> since_;  // no round runs, and something is waited for
   std::optional<Wait> wait_;        // what for, until it is noted
+  std::optional<Wait> present_;     // the same, until it is over
   std::vector<std::string> noted_;  // waits
 };
 
