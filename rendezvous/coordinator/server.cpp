@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
@@ -147,6 +148,7 @@ void Server::Impl::close() {
   due_.clear();
   incomplete_.clear();
   unproven_ = {};
+  silent_ = {};
   links_.clear();
   closed_links_.clear();
   runs_.clear();
@@ -203,9 +205,19 @@ net::Reactor::Turn Server::Impl::on_batch_end() {
                                             : net::Reactor::Turn::kMayContinue;
 }
 
+// Of those that have said nothing the oldest of the address that has most goes: who keeps the
+// places of one address keeps out itself.
+void Server::Impl::make_room() {
+  if (silent_.size() == 0) return;
+  Link& loser = *links_.find(silent_.loser());
+  log_once(loser, "silent, and another connection needs its place");
+  mark_closed(loser);
+}
+
 // Mostly the first bytes have been received already: a client of the store is then handed on
 // without having been in our epoll set.
 void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
+  if (connections() >= options_.store.connections) make_room();
   const bool one_too_many = connections() >= options_.store.connections;
   Link& link = links_.add(socket, from, unsent_);
   if (one_too_many) {
@@ -215,6 +227,9 @@ void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
     return;
   }
   read_some(link);
+  if (link.state == LinkState::kArriving && link.held.empty()) {
+    silent_.add(link.id, network_of(net::address_text(link.from)));
+  }
   const bool is_ready = link.state == LinkState::kClosed || link.state == LinkState::kAtGate;
   if (is_ready || reactor_.watch(link, net::kReadable)) return;
   log_once(link, "out of memory");

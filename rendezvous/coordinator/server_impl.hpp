@@ -88,6 +88,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server.cpp: lifetime of the server, new connections.
   void drain() { reactor_.drain(links_.size()); }
   void on_accept(int socket, const sockaddr_storage& from) override;
+  void make_room();
   net::Reactor::Turn on_batch_end() override;
   void on_exhausted(const std::string& why) override;
   /// A client that was handed to the store counts there alone.
@@ -251,6 +252,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::list<std::uint64_t> incomplete_;       // links with counted partial bytes, longest first
   Unproven unproven_;                         // links whose agents have proved nothing yet
+  Unproven silent_;                           // links that have said nothing yet
   boost::asio::steady_timer unproven_timer_;  // runs only while such a link waits for its turn
   LogQuota unproven_quota_{1, kUnprovenLineInterval};
   std::size_t rejected_ = 0;  // links without the proof, and agents in clear text

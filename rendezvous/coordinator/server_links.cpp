@@ -76,6 +76,7 @@ void Server::Impl::understand(Link& link, std::string_view input) {
 }
 
 void Server::Impl::arrive(Link& link, std::string_view input) {
+  silent_.remove(link.id);
   link.held.append(input);
   const Speaks speaks = protocol_of(link.held);
   if (link.tls != nullptr && speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) {
@@ -309,6 +310,7 @@ void Server::Impl::mark_closed(Link& link) {
   forget_leader(link);
   link.state = LinkState::kClosed;
   link.run.reset();
+  silent_.remove(link.id);
   forget_due(link);
   forget_partial(link);
   forget_handshake(link);

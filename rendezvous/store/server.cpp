@@ -140,6 +140,7 @@ void Server::Impl::forget_some() {
 
 net::Reactor::Turn Server::Impl::on_batch_end() {
   return_memory();
+  turns_.tick(Clock::now());
   // A session that used up its quota must not delay other handlers.
   return std::exchange(session_quota_used_, false) ? net::Reactor::Turn::kIsUsedUp
                                                    : net::Reactor::Turn::kMayContinue;

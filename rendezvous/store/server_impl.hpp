@@ -18,6 +18,7 @@
 #include "rendezvous/store/server.hpp"
 #include "rendezvous/store/server_peers.hpp"
 #include "rendezvous/store/store.hpp"
+#include "rendezvous/store/turns.hpp"
 #include "rendezvous/store/wire.hpp"
 
 namespace ddprun::store {
@@ -30,6 +31,7 @@ inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 struct Share {
   std::size_t added = 0;
   std::size_t connections = 0;
+  Turns::Share number = 0;
 };
 /// Addresses with a share of their own; more have one together.
 inline constexpr std::size_t kSharesMax = 65'536;
@@ -46,6 +48,7 @@ struct Session : net::Connection {
   bool queued = false;      // in Impl::to_flush_
   bool listing = false;     // its request is being answered, over several turns
   bool woken = false;       // meanwhile its wait was over
+  bool waits_turn = false;  // in Impl::turns_, and not in the epoll set
   TimePoint waits_since{};  // while it waits for keys
   std::size_t added = 0;    // to the memory of the store, less what it gave back
   Share* share = nullptr;   // of its address
@@ -100,6 +103,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
       return End::kOutOfMemory;
     }
   }
+  [[nodiscard]] End serve(Session& session, std::uint32_t events);
   End receive(Session& session);
   End process_input(Session& session, std::string_view input);
   End parse(Session& session, Parser& parser, std::string_view input);
@@ -125,6 +129,12 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void log_end(const Session& session, End end);
   void log_once(const Session& session, const std::string& kind, const std::string& cause);
 
+  // server_turns.cpp: addresses that make much work.
+  void wait_turn(Session& session);
+  void serve_later();
+  void serve_one_turn();
+  void serve_in_turn(Session& session);
+
   ServerOptions options_;
   boost::asio::any_io_executor executor_;
   net::Reactor reactor_;
@@ -140,7 +150,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::unique_ptr<Parser> spare_parser_;
   std::unique_ptr<char[]> receive_buffer_;
   std::unordered_map<std::string, Share> shares_;  // by network_of() an address
-  bool dropping_ = false;                          // drop_later() was called
+  Turns::Share shares_made_ = 0;
+  Turns turns_;
+  bool turn_posted_ = false;
+  bool dropping_ = false;  // drop_later() was called
   net::ConnectionTable<Session> sessions_;
   std::vector<ConnectionId> to_flush_;
   std::function<void()> when_idle_;  // empty unless asked for

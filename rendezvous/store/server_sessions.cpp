@@ -13,7 +13,7 @@ namespace ddprun::store {
 namespace {
 
 // Maximum number of bytes received from one session per turn.
-constexpr std::size_t kReceivePerTurn = 1 * kMiB;
+constexpr std::size_t kReceivePerTurn = kMiB / 8;
 /// What torchrun's agents write first, with c10d and with static. No worker has such a key.
 bool is_of_torchrun(const Request& request) {
   if (request.op == Opcode::kCompareSet) return request.key.starts_with("/torch.rendezvous.");
@@ -44,18 +44,24 @@ bool waits_now(Opcode op) {
 void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   Session* session = sessions_.find(id);
   if (session == nullptr) return;  // closed earlier in the same batch
-  End end = End::kPeerReset;
+  const bool is_read = !session->eof && !session->paused;
+  const bool is_input = (events & ~net::kWritable) != 0 && (events & net::kGone) == 0;
+  if (!is_read && is_input) return;  // it was readable before it was paused
+  const Turns::Share share = session->share->number;
+  if (shares_.size() > 1 && turns_.has_used_up(share)) return wait_turn(*session);
+  const TimePoint began = Clock::now();
   const std::size_t used_before = memory_.used();
-  if ((events & ~net::kWritable) == 0) {
-    end = guarded([&] { return resume(*session); });
-  } else if (!session->eof && !session->paused) {
-    end = guarded([&] { return receive(*session); });
-  } else if ((events & net::kGone) == 0) {
-    return;  // it was readable before it was paused
-  }
+  const End end = serve(*session, events);
   count_added(*session, used_before);
   settle(*session, end);
   flush_queued();
+  turns_.spent(share, Clock::now() - began);
+}
+
+Server::Impl::End Server::Impl::serve(Session& session, std::uint32_t events) {
+  if ((events & ~net::kWritable) == 0) return guarded([&] { return resume(session); });
+  if (session.eof || session.paused) return End::kPeerReset;  // it has gone
+  return guarded([&] { return receive(session); });
 }
 
 void Server::Impl::count_added(Session& session, std::size_t used_before) {
@@ -81,7 +87,9 @@ std::optional<Reason> Server::Impl::refusal_of_share(const Session& session) con
 Share& Server::Impl::share_of(const sockaddr_in6& from) {
   const std::string address = network_of(net::address_text(from));
   const bool is_shared = shares_.size() >= kSharesMax && !shares_.contains(address);
-  return shares_[is_shared ? std::string() : address];
+  Share& share = shares_[is_shared ? std::string() : address];
+  if (share.number == 0) share.number = ++shares_made_;
+  return share;
 }
 
 void Server::Impl::leave_share(const Session& session) {
@@ -289,6 +297,7 @@ void Server::Impl::settle(Session& session, End end) {
 }
 
 void Server::Impl::watch(Session& session) {
+  if (session.waits_turn) return;
   const std::uint32_t input = session.eof || session.paused ? 0U : net::kReadable;
   // epoll serves ready descriptors round-robin, so a paused session that has drained its replies
   // waits for its turn there.

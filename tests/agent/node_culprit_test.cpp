@@ -28,10 +28,12 @@ struct TwoRanks {
     const std::string script = "if [ $RANK = 0 ]; then " + zero + "else " + one + "fi";
     auto& first = cluster.start(1, "2:2", script, {"node_rank=0"});
     auto& second = cluster.start(1, "2:2", script, {"node_rank=1"});
-    CHECK(second.wait() == ExitStatus::exited(exit_code));
-    CHECK(first.wait() == ExitStatus::exited(exit_code));
+    const auto second_end = second.wait();
+    const auto first_end = first.wait();
     report = first.err();
-    INFO(report);
+    INFO(report << "\nthe other node:\n" << second.err());
+    CHECK(second_end == ExitStatus::exited(exit_code));
+    CHECK(first_end == ExitStatus::exited(exit_code));
     const std::string headline = "ddprun: error [W-";
     REQUIRE(report.find(headline) != std::string::npos);
     report = report.substr(report.find(headline));

@@ -69,7 +69,8 @@ print('before'); print('got', ask('first? ')); print('then', ask('second? ')); a
             f'[ $RANK = 1 ] && exec {shlex.quote(sys.executable)} -c "{asks}"; exec sleep 1000')
         seen = read_until(leader, b"is shown meanwhile", HUNG)
         seen += self.stop(leader, process)
-        self.assertRegex(seen, host + rb":1\| first\? ?\r\n" + host + rb":1\| a question follows\r\n")
+        label = host + rb":1\| "
+        self.assertRegex(seen, label + rb"first\? ?\r\n" + label + rb"a question follows\r\n")
 
     def test_ranks_that_share_the_keys_are_named(self):
         # Python takes a line at once; two shells would share its bytes.

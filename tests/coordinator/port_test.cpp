@@ -161,6 +161,25 @@ TEST_CASE("a coordinator that is closed calls all who wait for a store to become
   CHECK(idle == 3);
 }
 
+TEST_CASE("where all places are taken, who says nothing gives way to who does") {
+  ServerOptions options;
+  options.store.connections = 3;
+  LiveCoordinator coordinator(options);
+  Client one(coordinator.port());
+  Client other(coordinator.port());
+  // The kernel keeps them back for a second, in which most clients have said something.
+  CHECK(eventually([&coordinator] {
+    std::string json;
+    coordinator.on_thread([&json](auto& server) { json = server->status_json(); });
+    return boost::json::parse(json).at("connections") == 2;
+  }));
+  Client keeps_its_place = store::connect(coordinator.port());
+  Client comes = store::connect(coordinator.port());
+  CHECK(one.silent() != other.silent());
+  CHECK(comes.ask(requests::get("k"), 8) == requests::text(""));
+  CHECK(keeps_its_place.ask(requests::get("k"), 8) == requests::text(""));
+}
+
 TEST_CASE("GET /status shows the runs, the connected nodes and the contents of the store") {
   LiveCoordinator coordinator;
   Agent here(coordinator.port(), hello_of("waits", "a", 2));

@@ -72,7 +72,7 @@ ROUNDS = (
     alike("all ranks fail in the same way", TOGETHER, "W-EXIT", 3, "2 others failed alike"),
     fault("a failure, and ranks whose handler of SIGTERM ends them alike",
           f'{STEP}for rank in 0 2; do "$I" await step.$rank; done; exit 1', "W-EXIT", 1,
-          "2 ranks were running", never="alike",
+          "2 ranks were still running", never="alike",
           peers="trap 'kill $!; exit 1' TERM; " + STEP + '"$I" wait & wait'),
     fault("a failure after the restart", "[ $DDPRUN_ROUND = 1 ] && exit 3; echo late >&2; exit 4",
           "W-EXIT", 4, "round 2", options=("--max-restarts=1",)),

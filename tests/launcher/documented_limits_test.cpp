@@ -244,7 +244,7 @@ TEST_CASE("the documents state the exit codes as they are") {
                    "the run ends without a restart: " + code(kExitSleep) + ",",
                    "what ends it; " + code(kExitJoinTimeout) + " at the timeout",
                    "the cause is reported; " + code(kExitJoinTimeout) + " at the timeout",
-                   "both commands and what to do, " + code(kExitRefused) + ";",
+                   "both values and what to do, " + code(kExitRefused) + ";",
                    "coordinator says so itself; " + code(kExitRefused) + " |",
                    "within a second, " + code(kExitRefused) + ", unless one was there before",
                    "it waits for nodes, " + code(kExitNodeLost) + " after `join_timeout`",

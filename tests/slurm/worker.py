@@ -6,6 +6,7 @@ import sys
 
 os.environ["CHAOS_AGENT"] = os.environ.get("SLURMD_NODENAME",
                                            os.environ.get("OMPI_COMM_WORLD_RANK", ""))
+os.environ["CHAOS_OWN_ADDRESSES"] = "1"  # the coordinator's node reaches it by loopback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "chaos"))
 import worker  # noqa: E402
 
