@@ -97,14 +97,14 @@ def two_jobs(cluster: Cluster):
     root = cluster.start_root()
     first = cluster.wait_for_round([root])
     own = cluster.worker
-    cluster.worker = [*own, "--config=other"]
+    cluster.worker = [word.replace("worker.py", "eval.py") for word in own]
     other = cluster.start()
     code = other.end()
     expect(code == 111, f"the second job ended with {code}, not as one that is refused")
     said = other.text()
     for words in ("runs another command", "--rdzv-id", "--allow-different-commands"):
         expect(words in said, f"{words} is not in:\n{said}")
-    expect("--config=other`" in root.text(), f"the root does not tell both:\n{root.text()}")
+    expect("eval.py`" in root.text(), f"the root does not tell both:\n{root.text()}")
     expect(len(cluster.rounds()) == 1, "the second job caused a round")
     cluster.worker = own
     cluster.wait_for_round([root, cluster.start()], after=first)
@@ -112,12 +112,21 @@ def two_jobs(cluster: Cluster):
     cluster.end_all(0, other)
 
 
-@case("jobs with different commands form one run if both allow it")
-def two_commands(cluster: Cluster):
-    cluster.flags |= {"nnodes": "2"}
-    cluster.environment["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1"
+@case("nodes with other arguments form one run, and the root says so")
+def other_arguments(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "rdzv-id": "none"}
     root = cluster.start_root()
     cluster.worker = [*cluster.worker, "--config=other"]
+    finish_with(cluster, [root, cluster.start()])
+    expect("has other arguments than" in root.text(), f"no note:\n{root.text()}")
+
+
+@case("jobs with different commands form one run if both allow it")
+def two_commands(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "rdzv-id": "none"}
+    cluster.environment["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1"
+    root = cluster.start_root()
+    cluster.worker = [cluster.worker[0], "-B", *cluster.worker[1:]]  # another program
     finish_with(cluster, [root, cluster.start()])
 
 
