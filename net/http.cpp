@@ -62,15 +62,31 @@ std::string header_value(std::string_view head, std::string_view name) {
   return value;
 }
 
+namespace {
+
+/// "[::1]:80" without the port; empty if what follows the host is no port.
+std::string without_port(std::string_view host) {
+  const bool is_literal = host.starts_with('[');
+  const auto end = is_literal ? host.find(']') : host.find(':');
+  if (end == std::string_view::npos) return is_literal ? "" : std::string(host);
+  const std::size_t size = is_literal ? end + 1 : end;
+  const std::string_view port = host.substr(size);
+  const bool is_port =
+      port.empty() || (port.front() == ':' && port.find_first_not_of("0123456789", 1) == port.npos);
+  return is_port ? std::string(host.substr(0, size)) : "";
+}
+
+}  // namespace
+
 bool is_asked_by_own_name(std::string_view head, const std::string& own_name) {
-  std::string host = header_value(head, "host");
-  if (host.empty()) return true;
+  const std::string given = header_value(head, "host");
+  if (given.empty()) return true;
+  const std::string host = without_port(given);
   in6_addr address = {};
-  if (host.front() == '[') {
-    const std::string literal = host.substr(1, host.find(']') - 1);
+  if (host.starts_with('[')) {
+    const std::string literal = host.substr(1, host.size() - 2);
     return ::inet_pton(AF_INET6, literal.c_str(), &address) == 1;
   }
-  host.resize(std::min(host.find(':'), host.size()));
   if (host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &address) == 1) return true;
   // As header_value() writes it.
   const std::string own = header_value("\nhost:" + own_name, "host");

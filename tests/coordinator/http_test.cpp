@@ -60,7 +60,8 @@ TEST_CASE("a page is shown to who names this machine, and not to a site whose na
     CHECK(code_for(host) == 200);
   }
   for (const char* host : {"evil.example", "evil.example:29400", "node-1.evil.example", "node-12",
-                           "[evil]", "127.0.0.1.evil.example"}) {
+                           "[evil]", "127.0.0.1.evil.example", "[::1].evil.example", "[::1",
+                           "localhost:80:evil", "localhost:evil"}) {
     INFO(host);
     CHECK(code_for(host) == 421);
   }
