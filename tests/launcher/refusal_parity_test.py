@@ -71,7 +71,6 @@ ONLY_OURS = [
     (["--nnodes=2", "--node-rank=2", "W"], "torchrun waits until its time is up"),
     (["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "W"], "the same"),
     (["--nnodes=2", "--rdzv-conf=join_timeout=0", "W"], "torchrun notices later"),
-    (["--nnodes=2", "--rdzv-backend=c10d", "--local-addr=198.51.100.7", "W"], "never checked"),
     (["--hosts=198.51.100.7,198.51.100.8", "W"], "ddprun's own option"),
     (["--nproc-per-node=0", "W"], "torchrun notices later"),
     (["--monitor-interval=0", "W"], "torchrun notices later"),
