@@ -109,7 +109,9 @@ class Terminal:
 class Readme(documented.Case):
     def assert_shown(self, shown, lines):
         """The lines of ddprun are those shown, all of them and in this order."""
-        lines = ours(lines)
+        named = "\n".join(shown)
+        late = [part for part in MAY_BE_ABSENT if part not in named]  # where the machine is slow
+        lines = [line for line in ours(lines) if not any(part in line for part in late)]
         for expected in ours(shown):
             line = lines.pop(0) if lines else ""
             if any(part in expected and part not in line for part in MAY_BE_ABSENT):
@@ -120,6 +122,7 @@ class Readme(documented.Case):
 
     def test_ten_minutes_kill_one_and_press_ctrl_c(self):
         first, *shown = block("$ build/dev/bin/ddprun --standalone --nproc-per-node 2 --max")
+        shown.remove("...")  # the table of ranks, whose columns are as wide as the host's name
         terminal = Terminal(*command(first))
         self.addCleanup(terminal.process.wait)
         self.addCleanup(terminal.process.kill)
