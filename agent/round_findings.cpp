@@ -70,9 +70,10 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
 // wait for stacks.
 asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
   const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
-  const bool told = !saved.dump.ranks.empty() && !self->driver_.over();
+  const StackDump dump = living(saved.dump);
+  const bool told = !dump.ranks.empty() && !self->driver_.over();
   if (told) {
-    std::string note = note_line("STACKS", groups_text(group_stacks(saved.dump)));
+    std::string note = note_line("STACKS", groups_text(group_stacks(dump)));
     for (const std::string& line : ended_children(saved.dump)) note += labelled("evidence", line);
     self->inputs_.logger.info(note + (saved.file.empty() ? "" : labelled("log", saved.file)));
   }

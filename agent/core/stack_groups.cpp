@@ -106,6 +106,17 @@ std::string place_of(const RankStacks& rank) {
   return place_of(rank.processes.front());
 }
 
+StackDump living(StackDump dump) {
+  const auto has_exited = [](const RankStacks& rank) {
+    if (rank.processes.empty()) return false;
+    const char state = rank.processes.front().state;
+    return state == 'Z' || state == 'X' || state == '?';
+  };
+  dump.ranks.erase(std::remove_if(dump.ranks.begin(), dump.ranks.end(), has_exited),
+                   dump.ranks.end());
+  return dump;
+}
+
 std::vector<StackGroup> group_stacks(const StackDump& dump) {
   std::vector<StackGroup> groups;
   for (const RankStacks& rank : dump.ranks) {

@@ -14,6 +14,9 @@ namespace ddprun {
 /// the C library's; else what the kernel says: "stopped (state T)".
 [[nodiscard]] std::string place_of(const RankStacks& rank);
 
+/// Without the ranks that had exited before their stacks were read.
+[[nodiscard]] StackDump living(StackDump dump);
+
 /// Sorted.
 [[nodiscard]] std::vector<StackGroup> group_stacks(const StackDump& dump);
 

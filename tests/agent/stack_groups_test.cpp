@@ -82,6 +82,14 @@ TEST_CASE("without stacks the place is what the kernel says") {
   CHECK(place_of(RankStacks{}) == "not readable in time");
 }
 
+TEST_CASE("of a rank that has exited no stack is told") {
+  const StackDump dump{{rank_of(0, in_kernel('Z', "")), rank_of(1, in_kernel('S', "poll")),
+                        rank_of(2, in_kernel('?', ""))}};
+  const StackDump left = living(dump);
+  REQUIRE(left.ranks.size() == 1);
+  CHECK(left.ranks[0].worker.rank.value() == 1);
+}
+
 TEST_CASE("a child that ended without success and was not waited for is evidence") {
   StackDump dump;
   dump.ranks = {rank_of(0, in_kernel('S', "do_wait"))};
