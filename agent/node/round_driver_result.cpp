@@ -43,6 +43,10 @@ RoundResult RoundDriver::result() const {
 
 std::vector<RankFacts> RoundDriver::facts() const {
   std::vector<RankFacts> all = looked_;
+  // The report counts back from the failure that it is about, if that was here.
+  const auto first = group_.first_failure();
+  const bool failed_here = first && !given_up_ && worker(*first).exit;
+  const TimePoint since = failed_here ? std::min(looked_at_, worker(*first).exited_at) : looked_at_;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Worker& ended = workers_[i];
     const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(i)));
@@ -51,9 +55,8 @@ std::vector<RankFacts> RoundDriver::facts() const {
     const bool succeeded = ended.exit->status.success();
     all[i].end = succeeded ? RankEnd::kSucceeded : RankEnd::kFailed;
     if (ended.exit->complaint) all[i].complaint = ended.exit->complaint;
-    if (ended.exited_at >= looked_at_) continue;
-    all[i].exited =
-        std::chrono::duration_cast<std::chrono::milliseconds>(looked_at_ - ended.exited_at);
+    if (ended.exited_at >= since) continue;
+    all[i].exited = std::chrono::duration_cast<std::chrono::milliseconds>(since - ended.exited_at);
   }
   // Those that say least about the culprit are left out.
   if (all.size() > kRankFactsMax) {

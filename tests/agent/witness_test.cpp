@@ -33,10 +33,25 @@ TEST_CASE("a witness is heard, and the others are stopped only when no culprit f
   CHECK(result.stopped == 1);
   REQUIRE(result.ranks.size() == 2);
   CHECK(result.ranks[0].end == RankEnd::kFailed);
-  CHECK(result.ranks[0].exited == 500ms);
+  CHECK_FALSE(result.ranks[0].exited);  // the report is about this exit
   CHECK(result.ranks[0].complaint.has_value());
   CHECK(result.ranks[1].end == RankEnd::kRuns);
   CHECK_FALSE(result.other_failure.has_value());
+}
+
+TEST_CASE("how long before a failure another rank exited counts to its exit, not its hearing") {
+  TwoWorkers round;
+  round.run();
+  round.exits(1, ExitStatus::exited(0));
+  round.ports.now_ += 942ms;
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  round.ports.now_ += kHearing;
+  round.driver.hearing_over();
+  round.driver.evidence_found({std::nullopt, "connection lost\n"});
+  const RoundResult result = round.driver.result();
+  REQUIRE(result.ranks.size() == 2);
+  CHECK(result.ranks[1].exited == 942ms);
 }
 
 TEST_CASE("a witness whose node has no other rank is heard as long as other nodes have ranks") {
