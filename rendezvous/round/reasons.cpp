@@ -92,7 +92,7 @@ std::string silent(const protocol::Terms& terms) {
 }
 
 std::string silent_for(Duration time) {
-  return "no heartbeat for " + duration_text(duration_cast<std::chrono::seconds>(time));
+  return "no heartbeat for " + duration_text(std::chrono::round<std::chrono::seconds>(time));
 }
 
 std::string silent_nodes_awaited(const std::vector<std::string>& hosts,
@@ -180,7 +180,9 @@ std::string without_node(int nodes, const protocol::Terms& terms) {
 }
 
 std::string continues_elsewhere(int nodes) {
-  return "the run continues on " + nodes_text(nodes) + ", one of which becomes its coordinator";
+  return "the run continues on " + nodes_text(nodes) +
+         (nodes == 1 ? ", which becomes its coordinator"
+                     : ", one of which becomes its coordinator");
 }
 
 std::string ends_everywhere() {
@@ -265,7 +267,8 @@ std::string held_back(const std::string& who, int visits, Duration left) {
 }
 
 std::string suspended(Duration late, Duration window) {
-  const Duration rounded = late / milliseconds(100) * milliseconds(100);
+  const Duration figure = late < std::chrono::seconds(10) ? milliseconds(100) : milliseconds(1000);
+  const Duration rounded = late / figure * figure;  // down: it is the least
   return "the coordinator was suspended for at least " + duration_text(rounded) + "; nodes have " +
          duration_text(window) + " to reconnect";
 }
@@ -309,14 +312,14 @@ std::string stray(Round round) {
 }
 
 std::string over(const RunId& run, Duration ago, const protocol::Done& done) {
-  const auto seconds = duration_cast<std::chrono::seconds>(ago);
+  const auto seconds = std::chrono::round<std::chrono::seconds>(ago);
   return "run " + run.value() + " finished with code " + number(done.exit_code) + " " +
          duration_text(seconds) + " ago (" + done.text + "); nothing to do";
 }
 
 std::string may_start_again(const RunId& run, Duration ago) {
   return "run " + run.value() + " succeeded " +
-         duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may start again";
+         duration_text(std::chrono::round<std::chrono::seconds>(ago)) + " ago and may start again";
 }
 
 std::string late(const std::string& over, int here, int needed, Duration waited) {

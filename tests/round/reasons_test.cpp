@@ -66,6 +66,11 @@ TEST_CASE("silence names the options that set its limit") {
         "no heartbeat for 5 s (--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=5)");
 }
 
+TEST_CASE("where one node stays, it coordinates the run") {
+  CHECK(reasons::continues_elsewhere(1) ==
+        "the run continues on 1 node, which becomes its coordinator");
+}
+
 TEST_CASE("a round says what it follows and why") {
   CHECK(reasons::round_started(Round(4), Round(5), "gpu-09 joined", 7, WorldSize(56)) ==
         "round 4 -> 5: gpu-09 joined; 56 ranks on 7 nodes");
