@@ -6,6 +6,7 @@ namespace {
 
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
+using tenths_of_second = std::chrono::duration<long long, std::deci>;
 
 std::string number(long long value) {
   return std::to_string(value);
@@ -18,16 +19,19 @@ std::string two_units(long long count, const char* unit, long long rest, const c
 }  // namespace
 
 std::string duration_text(Duration duration) {
-  const auto ms = duration_cast<milliseconds>(duration).count();
-  const auto seconds = ms / 1000;
+  using std::chrono::round;
   if (duration == Duration::zero()) return "0 s";
+  const auto ms = round<milliseconds>(duration).count();
   if (ms < 1000) return number(ms) + " ms";
-  if (seconds < 10 && ms % 1000 != 0) {
-    return number(seconds) + "." + number(ms % 1000 / 100) + " s";
+  const auto tenths = round<tenths_of_second>(duration).count();
+  if (tenths < 100 && ms % 1000 != 0) {
+    return number(tenths / 10) + "." + number(tenths % 10) + " s";
   }
+  const auto seconds = round<std::chrono::seconds>(duration).count();
   if (seconds < 60) return number(seconds) + " s";
   if (seconds < 3600) return two_units(seconds / 60, " min", seconds % 60, " s");
-  return two_units(seconds / 3600, " h", seconds % 3600 / 60, " min");
+  const auto minutes = round<std::chrono::minutes>(duration).count();
+  return two_units(minutes / 60, " h", minutes % 60, " min");
 }
 
 std::string span_text(std::string_view preposition, Duration duration) {

@@ -9,7 +9,7 @@
 namespace ddprun {
 
 /// "20 ms", "1.4 s", "30 s", "1 min 7 s", "5 min", "3 h 12 min": two figures or
-/// units at most; a duration configured in whole units is shown in them.
+/// units at most, rounded to the nearest; a duration configured in whole units is shown in them.
 [[nodiscard]] std::string duration_text(Duration duration);
 
 /// How long something took: "in 20 ms", with "after" "after 20 ms"; below a millisecond "at once".

@@ -50,6 +50,14 @@ Result<std::string> read_events(const std::string& path) {
   return text;
 }
 
+/// Of a full disk a record may lack its end, whatever became of ddprun.
+bool is_on_full_disk(const std::string& path) {
+  constexpr std::uintmax_t kFull = 64 * 1024;  // bytes that are free, at most
+  std::error_code why;
+  const fs::space_info space = fs::space(path, why);
+  return !why && space.available < kFull;
+}
+
 }  // namespace
 
 int explain_run(const Arguments& arguments, const Environment&) {
@@ -66,6 +74,7 @@ int explain_run(const Arguments& arguments, const Environment&) {
       const auto text = read_events(path);
       if (!text) return fail(text.error().sentence, kCode);
       records.push_back(explain::read_record(path, *text));
+      records.back().disk_full = is_on_full_disk(path);
     }
   }
   const auto explained = explain::explain(std::move(records));

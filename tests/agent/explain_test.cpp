@@ -13,7 +13,8 @@ namespace json = boost::json;
 namespace {
 
 const std::string kEndUnknown = "its end is not recorded";
-const std::string kMayRun = "ddprun still runs, or was killed, or its host was lost\n";
+const std::string kMayRun =
+    "ddprun still runs, or was killed, or its host was lost, or its file could not be written\n";
 const std::string kNoEndAfter = "the record has no end after ";
 
 /// The file of one node.
@@ -114,7 +115,7 @@ std::string explained(const std::vector<NodeRecord>& records) {
 TEST_CASE("explain tells the first cause, what it stopped, each phase of the recovery") {
   CHECK(explained({restarted_once().record()}) ==
         "run 7f3a: succeeded with exit code 0; 2 rounds, 1 restart, 1 record\n"
-        "first cause: rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3, in round 1\n"
+        "first restart: rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3, in round 1\n"
         "blast radius: stopped 1 of 2 ranks, on 1 node\n"
         "all ranks alive: for 1.9 s of 2.0 s, 96.0 %; no steps are recorded, so goodput is not "
         "known\n"
@@ -157,7 +158,7 @@ TEST_CASE("explain merges nodes by round, whatever their clocks and the order of
   two.starts(3600511, 3600512, 2).end(3600900, 2, "succeeded", 0);
   const std::string text = explained({one.record(), two.record()});
   CHECK(text == explained({two.record(), one.record()}));
-  CHECK_THAT(text, ContainsSubstring("first cause: rank 3 (pid 77) on gpu-02: "));
+  CHECK_THAT(text, ContainsSubstring("first restart: rank 3 (pid 77) on gpu-02: "));
   CHECK_THAT(text, ContainsSubstring("stopped 3 of 4 ranks, on 2 nodes\n"));
   CHECK_THAT(text, ContainsSubstring("round 1: 4 ranks on 2 nodes, all running for 490 ms\n"));
   CHECK_THAT(text, ContainsSubstring("  then          " + reason + "\n"));
@@ -215,6 +216,62 @@ TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line
   CHECK_THAT(text, ContainsSubstring("3 events missing in a\n"));
   CHECK_THAT(text, ContainsSubstring("1 line unreadable in a\n"));
   CHECK_THAT(text, ContainsSubstring("1 node of 2 left no record here\n"));
+}
+
+TEST_CASE("explain says of a record on a full disk that it may be incomplete, and no more") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1);
+  NodeRecord record = file.record();
+  record.disk_full = true;
+  CHECK_THAT(explained({record}),
+             ContainsSubstring(kNoEndAfter + "1970-01-01T00:00:00.000Z: its file system is "
+                                             "full, so that it may be incomplete\n"));
+}
+
+TEST_CASE("explain without the record of the node of a failure tells what the verdict says of it") {
+  const json::object first{{"rank", 3},      {"pid", 78},   {"host", "gpu-02"},
+                           {"exit_code", 1}, {"signal", 0}, {"after_ms", 1640}};
+  File one("gpu-01", 0);
+  one.round(1, 1, "first", "round 1: all 2 nodes joined", 2).starts(2, 3, 1);
+  one.at(1700, 1, "stop_ordered", {{"text", "rank 3 (gpu-02) failed: exit code 1"}});
+  one.at(2700, 1, "stop_began")
+      .ends_round(2705, 1, 2)
+      .at(2706, 0, "verdict",
+          {{"exit_code", 1},
+           {"text", "rank 3 (gpu-02) failed: exit code 1"},
+           {"failure", json::object{{"round", 1}, {"code", "W-EXIT"}, {"first", first}}}});
+  one.end(2710, 1, "failed", 1);
+  const std::string text = explained({one.record()});
+  const std::string culprit = "rank 3 (pid 78) on gpu-02: [W-EXIT] ended with exit code 1";
+  CHECK_THAT(text, ContainsSubstring("first cause: " + culprit + ", in round 1\n"));
+  CHECK_THAT(text, ContainsSubstring("stopped at least 2 of 4 ranks, on 1 node\n"));
+  CHECK_THAT(text, ContainsSubstring("all ranks alive: for 1.6 s of 2.7 s, 60.5 %; "));
+  CHECK_THAT(text, ContainsSubstring("round 1: 4 ranks on 2 nodes, all running for 1.6 s\n"));
+  File two("gpu-02", 1);
+  two.round(1, 1, "first", "round 1: all 2 nodes joined", 2).starts(2, 3, 1);
+  two.exits(1500, 1, 3, 1).fails(1501, 1, 3).ends_round(1502, 1, 1).end(2711, 1, "failed", 1);
+  const std::string both = explained({one.record(), two.record()});
+  CHECK_THAT(both, ContainsSubstring("round 1: 4 ranks on 2 nodes, all running for 1.5 s\n"));
+  CHECK_THAT(both, ContainsSubstring("stopped 3 of 4 ranks, on 2 nodes\n"));
+}
+
+TEST_CASE("explain counts up to the exit of a witness, which is recorded when it was heard") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1).exits(10503, 1, 0, 1);
+  file.at(10504, 1, "first_failure",
+          {{"code", "W-PEER"},
+           {"text", "ended with exit code 1"},
+           {"exit", json::object{{"rank", 0}, {"pid", 77}, {"since_start_ms", 10003}}}});
+  file.ends_round(10505, 1, 1).end(10506, 1, "failed", 1);
+  CHECK_THAT(explained({file.record()}), ContainsSubstring("all running for 10 s\n"));
+}
+
+TEST_CASE("explain counts no time after the order to stop, whatever ranks have as grace") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1", 2).starts(2, 3, 1);
+  file.at(1003, 1, "stop_ordered", {{"text", "lost gpu-02"}}).at(3000, 1, "stop_began");
+  file.ends_round(3001, 1, 2).end(3002, 1, "failed", 1);
+  CHECK_THAT(explained({file.record()}), ContainsSubstring("all running for 1 s\n"));
 }
 
 TEST_CASE("explain takes the break of a record for no end: other nodes bound the round") {
@@ -345,7 +402,7 @@ TEST_CASE("explain never tells more time in which all ranks ran than there was")
   second.at(128001, 0, "verdict", {{"exit_code", 0}, {"text", "done"}});
   second.end(128002, 3, "succeeded", 0);
   const std::string text = explained({first.record(), second.record()});
-  CHECK_THAT(text, ContainsSubstring("all ranks alive: for 3 min 12 s of 4 min 12 s, 76.3 %"));
+  CHECK_THAT(text, ContainsSubstring("all ranks alive: for 3 min 13 s of 4 min 13 s, 76.3 %"));
 }
 
 TEST_CASE("explain knows goodput by steps alone, each counted once") {
@@ -358,7 +415,7 @@ TEST_CASE("explain knows goodput by steps alone, each counted once") {
   file.at(18000, 0, "verdict", {{"exit_code", 0}, {"text", "done"}}).end(18000, 2, "succeeded", 0);
   const std::string text = explained({file.record()});
   CHECK_THAT(text, ContainsSubstring("goodput: steps took 6 s of 18 s, 33.3 %; 10 steps repeated "
-                                     "later not counted\nall ranks alive: for 17 s of 18 s, "));
+                                     "later not counted\nall ranks alive: for 18 s of 18 s, "));
   CHECK_THAT(text, ContainsSubstring("; 62 ms without all ranks; 5 s without a step\n"));
 }
 

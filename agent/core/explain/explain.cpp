@@ -81,6 +81,19 @@ const Failure* finding_in(const Nodes& nodes, int round) {
   return nullptr;
 }
 
+/// Who failed first, where the node of that rank left no record: the verdict tells it to all.
+const Failure* told_in(const Nodes& nodes, int round, const std::vector<Failure>& recorded) {
+  for (const NodeRecord& node : nodes) {
+    if (!node.told || node.verdict_round != round || node.told->text.empty()) continue;
+    const bool is_recorded =
+        std::any_of(recorded.begin(), recorded.end(), [&](const Failure& failure) {
+          return failure.given_up || failure.rank == node.told->rank;
+        });
+    return is_recorded ? nullptr : &*node.told;
+  }
+  return nullptr;
+}
+
 /// The failures that the nodes saw in a round; first the one that a finding or else `reason` names.
 std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::string& reason) {
   std::vector<Failure> failures;
@@ -95,6 +108,7 @@ std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::strin
     const bool is_told = std::any_of(failures.begin(), failures.end(), says_same);
     if (!is_told) failures.push_back(failure);
   }
+  if (const Failure* told = told_in(nodes, round, failures)) failures.push_back(*told);
   const Failure* finding = finding_in(nodes, round);
   const auto is_named = [&reason, finding](const Failure& failure) {
     if (finding != nullptr) return failure.rank == finding->rank;
@@ -165,12 +179,26 @@ Stopped stopped_in(const Nodes& nodes, int round) {
   return all;
 }
 
+std::string missing_nodes(const Nodes& nodes, int round) {
+  const RoundRecord& of = *any_record(nodes, round);
+  std::set<int> here;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found != node.rounds.end()) here.insert(found->second.node);
+  }
+  const auto missing = of.nodes - static_cast<int>(here.size());
+  if (missing <= 0) return "";
+  return count_text(missing, "node") + " of " + std::to_string(of.nodes) + " left no record here";
+}
+
 std::string blast_radius(const Nodes& nodes, int round) {
   const Stopped stopped = stopped_in(nodes, round);
   const RoundRecord& of = *any_record(nodes, round);
-  if (stopped.ranks == 0) return "no other rank";
-  std::string text = std::to_string(stopped.ranks) + " of " + count_text(of.world_size, "rank") +
-                     ", on " + count_text(stopped.nodes, "node");
+  const bool all = missing_nodes(nodes, round).empty();
+  if (stopped.ranks == 0) return all ? "no other rank" : "no other rank with a record";
+  std::string text = (all ? "" : "at least ") + std::to_string(stopped.ranks) + " of " +
+                     count_text(of.world_size, "rank") + ", on " +
+                     count_text(stopped.nodes, "node");
   if (stopped.killed != 0) text += "; " + std::to_string(stopped.killed) + " needed SIGKILL";
   return text;
 }
@@ -208,18 +236,6 @@ std::string recovery_text(const Recovery& recovery) {
   if (recovery.whole) text += "; " + ms_text(*recovery.whole) + " without all ranks";
   if (recovery.without_step) text += "; " + ms_text(*recovery.without_step) + " without a step";
   return text.starts_with("; ") ? text.substr(2) : text;
-}
-
-std::string missing_nodes(const Nodes& nodes, int round) {
-  const RoundRecord& of = *any_record(nodes, round);
-  std::set<int> here;
-  for (const NodeRecord& node : nodes) {
-    const auto found = node.rounds.find(round);
-    if (found != node.rounds.end()) here.insert(found->second.node);
-  }
-  const auto missing = of.nodes - static_cast<int>(here.size());
-  if (missing <= 0) return "";
-  return count_text(missing, "node") + " of " + std::to_string(of.nodes) + " left no record here";
 }
 
 std::string health_text(const RoundTimes& times) {
@@ -326,14 +342,24 @@ std::string cause_of_end(const Nodes& nodes, const std::set<int>& rounds) {
   return "";
 }
 
+bool has_succeeded(const Nodes& nodes, const std::set<int>& rounds) {
+  if (const NodeRecord* told = with_verdict(nodes)) return told->verdict_code == 0;
+  return all_have_ended(nodes, rounds.empty() ? 0 : *rounds.rbegin()) &&
+         std::all_of(nodes.begin(), nodes.end(),
+                     [](const NodeRecord& node) { return node.outcome == "succeeded"; });
+}
+
+/// Of the end of the run; of its first restart, where it has succeeded.
 std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
+  const bool succeeded = has_succeeded(nodes, rounds);
+  const char* const label = succeeded ? "first restart: " : "first cause: ";
   for (const int round : rounds) {
     const std::string cause = cause_of(nodes, round);
-    if (cause.empty()) continue;
+    if (cause.empty() || (succeeded && any_record(nodes, round + 1) == nullptr)) continue;
     const auto failures = failures_in(nodes, round, reason_after(nodes, round));
     const Failure* finding = finding_in(nodes, round);
     const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
-    return "first cause: " + printable(cause) + ", in round " + std::to_string(round) + "\n" +
+    return label + printable(cause) + ", in round " + std::to_string(round) + "\n" +
            (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
            "blast radius: stopped " + blast_radius(nodes, round) + "\n";
   }
@@ -391,7 +417,9 @@ std::string notes_on(const NodeRecord& node, int last_round) {
   };
   if (node.outcome.empty()) {
     add("the record has no end after " + node.last_time +
-        ": ddprun still runs, or was killed, or its host was lost");
+        (node.disk_full ? ": its file system is full, so that it may be incomplete"
+                        : ": ddprun still runs, or was killed, or its host was lost, or its file "
+                          "could not be written"));
   }
   if (const std::string end = own_end(node, last_round); !end.empty()) add(end);
   if (node.missing != 0) {

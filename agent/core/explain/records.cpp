@@ -4,6 +4,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
+#include "base/exit_status.hpp"
+
 namespace ddprun::explain {
 
 namespace json = boost::json;
@@ -60,6 +62,19 @@ Failure failure_of(const json::object& exit, const std::string& code, const std:
   return failure;
 }
 
+/// How the rank ended that failed first, as the verdict tells it to every node.
+Failure told_of(const json::object& verdict) {
+  const json::object& first = object_of(verdict, "first");
+  const int signal = number_of(first, "signal");
+  const std::string how = signal != 0
+                              ? signal_name(signal)
+                              : "exit code " + std::to_string(number_of(first, "exit_code"));
+  Failure told = failure_of(first, text_of(verdict, "code"), "ended with " + how);
+  if (told.given_up) told.text = text_of(object_of(first, "given_up"), "text");
+  told.at = number_of(first, "after_ms");
+  return told;
+}
+
 void take_round(RoundRecord& round, const json::object& event, double at) {
   round.cause = text_of(event, "cause");
   round.text = text_of(event, "text");
@@ -71,6 +86,15 @@ void take_round(RoundRecord& round, const json::object& event, double at) {
   round.decided = at;
 }
 
+/// When the rank that failed first exited: that is known later where it was a witness, whose exit
+/// is recorded once it is clear what it has seen.
+void put_exit(RoundRecord& round, double since_start) {
+  for (Exit& exit : round.exits) {
+    const bool is_its = exit.rank == round.failure->rank && !round.failure->given_up;
+    if (is_its && since_start > 0) exit.at = std::min(exit.at, since_start);
+  }
+}
+
 /// Events about the workers of a round.
 void take_of_round(RoundRecord& round, const std::string& name, const json::object& event,
                    double at) {
@@ -80,7 +104,10 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
   if (name == "worker_kept") round.keeps = true;
   if (name == "recovered") round.recovered = at;
   if (name == "stop_began" && !round.stop_began) round.stop_began = at;
-  if (name == "stop_ordered") round.ordered_stop = text_of(event, "text");
+  if (name == "stop_ordered") {
+    round.ordered_stop = text_of(event, "text");
+    if (!round.stop_ordered) round.stop_ordered = at;
+  }
   if (name == "worker_exited") {
     round.exits.push_back({at, number_of(event, "rank"), number_of(event, "exit_code"),
                            number_of(event, "signal"), number_of(event, "sent_signal")});
@@ -89,6 +116,7 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
     round.failure =
         failure_of(object_of(event, "exit"), text_of(event, "code"), text_of(event, "text"));
     round.failure->at = at;
+    put_exit(round, number_of(object_of(event, "exit"), "since_start_ms"));
   }
   if (name == "steps") round.steps = steps_of(event, at);
   if (name == "cleanup") {
@@ -118,6 +146,7 @@ void take_of_run(NodeRecord& node, const std::string& name, const json::object& 
     if (failure.empty()) return;
     node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"),
                               text_of(object_of(failure, "finding"), "text"));
+    node.told = told_of(failure);
     node.verdict_round = number_of(failure, "round");
   }
   if (name == "end") {

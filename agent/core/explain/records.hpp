@@ -66,6 +66,7 @@ struct RoundRecord {
   std::vector<Exit> exits{};
   std::optional<Failure> failure{};
   std::string ordered_stop{};    // why the coordinator stopped it
+  Moment stop_ordered{};         // when this node heard of that
   std::optional<Steps> steps{};  // none: not reported, or the record breaks off
 };
 
@@ -83,6 +84,7 @@ struct NodeRecord {
   int nodes_max = 0;  // 0: not recorded
   std::vector<StopSignal> signals{};
   std::optional<Failure> verdict{};  // who failed first in the run; what the coordinator found
+  std::optional<Failure> told{};     // the same, as it ended; `at`: since all ranks of its node ran
   int verdict_round = 0;
   std::string verdict_text{};  // empty: this node heard no verdict
   int verdict_code = 0;
@@ -94,6 +96,7 @@ struct NodeRecord {
   std::string last_time{};       // the same, by the clock of the host
   std::uint64_t unreadable = 0;  // lines
   std::uint64_t missing = 0;     // by their numbers
+  bool disk_full = false;        // now, where the file is; the caller says so
 };
 
 /// Beyond it nothing of a file is read.

@@ -32,13 +32,30 @@ Moment later(Moment one, Moment other) {
 /// The first sign of the end on this node; none where the record breaks off.
 Moment end_of_health(const NodeRecord& node, int round) {
   const RoundRecord& of = node.rounds.at(round);
-  Moment end = earlier(of.stop_began, of.ended);
+  Moment end = earlier(earlier(of.stop_began, of.ended), of.stop_ordered);
   for (const Exit& exit : of.exits) {
     const bool was_replaced = of.keeps && of.recovered && exit.at < *of.recovered;
     if (!was_replaced) end = earlier(end, exit.at);
   }
   if (const RoundRecord* next = round_of(node, round + 1)) end = earlier(end, next->decided);
   return end || node.outcome.empty() ? end : node.last;
+}
+
+/// When a rank failed whose node left no record: the verdict tells how long after its node's ranks
+/// ran, and those of this node ran at nearly the same time.
+Moment told_failure(const Nodes& nodes, const NodeRecord& node, int round) {
+  const Moment here = all_here(node.rounds.at(round));
+  if (!node.told || node.verdict_round != round || node.told->given_up || !here) return {};
+  const int rank = node.told->rank;
+  const auto has_it = [round, rank](const NodeRecord& other) {
+    const RoundRecord* of = round_of(other, round);
+    if (of == nullptr) return false;
+    const auto is_its = [rank](const Exit& exit) { return exit.rank == rank; };
+    return std::any_of(of->exits.begin(), of->exits.end(), is_its) ||
+           (of->failure && of->failure->rank == rank);
+  };
+  if (std::any_of(nodes.begin(), nodes.end(), has_it)) return {};
+  return *here + node.told->at;
 }
 
 /// How far the clock of a node is behind that of one whose own offset is known: by the median of
@@ -130,7 +147,8 @@ void Timeline::add(const Nodes& nodes, int round, double after) {
     const Moment since = at(i, all_here(*of));
     all = all && since;
     times.since = later(times.since, since);
-    times.end = earlier(times.end, at(i, end_of_health(nodes[i], round)));
+    const Moment told = told_failure(nodes, nodes[i], round);
+    times.end = earlier(times.end, at(i, earlier(end_of_health(nodes[i], round), told)));
   }
   if (!all) times.since.reset();
   if (times.since) times.since = std::max(*times.since, after);
