@@ -46,7 +46,8 @@ class Shown(unittest.TestCase):
             for rank in status["ranks"]:
                 with open(f"/proc/{rank['pid']}/comm") as name:
                     self.assertEqual(name.read(), "tail\n")
-                self.assertEqual(rank["state"], "S")
+            sleep = lambda: [rank["state"] for rank in run.status()["ranks"]] == ["S", "S"]
+            self.assertTrue(eventually(sleep))
             self.assertEqual(status["state"], "running")
             text = run.command("status", "b7").stdout
             self.assertIn(f"  0     0      {status['ranks'][0]['pid']}", text)
