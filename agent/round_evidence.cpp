@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -55,9 +56,23 @@ bool complains_of_a_disk(const ExitStatus& status, const std::string& output) {
   return false;
 }
 
+/// Whether the worker writes a stream to its log file itself: then it fails where that is full.
+bool writes_files(const WorkerOutputPlan& plan) {
+  return !unseen_file(plan.out).empty() || !unseen_file(plan.err).empty();
+}
+
+/// Whether ddprun could not write all of a log file.
+bool has_lost(const StreamPlan& plan) {
+  return plan.log && plan.log->has_lost();
+}
+
 std::vector<std::string> disks_of(const RawEvidence& raw, const RoundEvidence::Sources& from,
                                   const std::string& tmpdir) {
-  std::vector<std::string> paths = quoted_paths(raw.stderr_tail);
+  std::vector<std::string> paths;
+  if (writes_files(from.plan)) paths.push_back(from.log_directory);
+  if (!complains_of_a_disk(from.status, raw.stderr_tail + raw.stdout_tail)) return paths;
+  const std::vector<std::string> quoted = quoted_paths(raw.stderr_tail);
+  paths.insert(paths.end(), quoted.begin(), quoted.end());
   std::error_code unknown;
   paths.push_back(std::filesystem::current_path(unknown).string());
   paths.push_back(from.log_directory);
@@ -96,6 +111,7 @@ Evidence RoundEvidence::measure(const Child& failed, const WorkerOutputPlan& pla
   facts.memory.left_processes = held.processes;
   facts.memory.left_resident = held.resident_bytes;
   facts.limits = failed.limits();
+  facts.limits.lowered = lowered_limits(facts.limits, read_limits(::getpid()));
   return facts;
 }
 
@@ -116,14 +132,16 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   raw.stdout_unseen = is_unseen(out.route) && !from->one_way;
   raw.stderr_has_both = from->one_way;
   raw.stderr_unseen = is_unseen(from->plan.err.route);
-  raw.stdout_log = log_of(out);
+  raw.stdout_log = has_lost(out) ? "" : log_of(out);
+  raw.stderr_lost = has_lost(from->plan.err);
   raw.error_file = from->error_file;
-  if (complains_of_a_disk(from->status, raw.stderr_tail + raw.stdout_tail)) {
-    std::function<std::vector<DiskEvidence>()> ask = [paths = disks_of(raw, *from, tmpdir_)] {
-      return read_disks(paths);
-    };
-    auto disks = co_await run_on<std::vector<DiskEvidence>>(disk_, std::move(ask), deadline);
-    if (disks) raw.facts.disks.insert(raw.facts.disks.end(), disks->begin(), disks->end());
+  const std::vector<std::string> paths = disks_of(raw, *from, tmpdir_);
+  if (paths.empty()) co_return raw;
+  std::function<std::vector<DiskEvidence>()> ask = [paths] { return read_disks(paths); };
+  auto disks = co_await run_on<std::vector<DiskEvidence>>(disk_, std::move(ask), deadline);
+  for (DiskEvidence& disk : disks.value_or(std::vector<DiskEvidence>())) {
+    disk.has_streams = writes_files(from->plan) && disk.path == from->log_directory;
+    raw.facts.disks.push_back(std::move(disk));
   }
   co_return raw;
 }

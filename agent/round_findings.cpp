@@ -131,7 +131,9 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     if (working.front() == facts.pid) add_cpu(*looked_at, facts);
     if (!processes.empty()) facts.store = store.of(pids_of(processes));
     looked_at->output->catch_up();
-    facts.complaint = find_complaint(looked_at->output->tail(Stream::kStderr));
+    const std::string tail = looked_at->output->tail(Stream::kStderr);
+    facts.complaint = find_complaint(tail);
+    facts.raised = last_exception(tail);
     if (const auto written = looked_at->output->last_written()) {
       facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
     }

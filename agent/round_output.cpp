@@ -61,6 +61,7 @@ boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
       const bool is_seen = unseen_file(its).empty();
       if (path.empty() || !each->output) continue;
       if (is_seen && each->output->tail(stream).empty()) continue;
+      if (is_seen && its.log && its.log->has_lost()) continue;
       files.push_back({each->plan.rank, path, its.before, is_seen});
       are_known = are_known && is_seen;
     }

@@ -241,6 +241,8 @@ asio::awaitable<void> RoundWatch::end_at_timer(std::shared_ptr<RoundWatch> self,
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {
   keep(stacks.dump);
+  const WatchedRanks watched = ranks_();
+  add_steps(why, watched.running, watched.steps);
   GiveUp order{LocalRank(0), exit_code, std::move(why), stacks.file};
   for (const RankStacks& rank : stacks.dump.ranks) {
     const auto& odd = order.why.ranks;

@@ -45,7 +45,10 @@ struct LimitEvidence {
   Amount core_bytes{};
   Amount cgroup_processes{};  // pids.max: threads and processes of its cgroup
   Amount cpu_used{};          // seconds, by the worker itself
-  bool known = false;         // then an absent one is unlimited
+  // Those that ddprun itself does not have so low, by the letters of ulimit: "cv". The program has
+  // set them, or a script that starts it.
+  std::string lowered{};
+  bool known = false;  // then an absent one is unlimited
   friend bool operator==(const LimitEvidence&, const LimitEvidence&) = default;
 };
 
@@ -55,6 +58,7 @@ struct DiskEvidence {
   std::int64_t bytes = 0;
   std::int64_t free_bytes = 0;  // for an ordinary user
   Amount free_files{};          // absent: it has no limit on files
+  bool has_streams = false;     // the worker itself writes its stdout or stderr to a file there
   friend bool operator==(const DiskEvidence&, const DiskEvidence&) = default;
 };
 // File systems of one exit; more are not looked at, a message with more is malformed.

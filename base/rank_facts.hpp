@@ -96,6 +96,7 @@ struct RankFacts {
   std::optional<std::chrono::milliseconds> silent{};  // since its last output; none: not seen
   std::optional<std::chrono::milliseconds> exited{};  // how long before the look at it
   std::optional<Complaint> complaint{};
+  std::string raised{};  // the exception whose traceback its stderr ends with; empty: none
   friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 

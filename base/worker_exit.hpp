@@ -60,6 +60,7 @@ struct RunFailure {
   int stopped = 0;                         // ranks that were still running and were stopped
   int killed = 0;                          // of these, the ones that needed SIGKILL
   int alike = 0;                           // ranks that failed in the same way, `first` not counted
+  std::string also{};                      // another failure, which was not alike; empty: none
   std::chrono::milliseconds stop_took{0};  // by the node that took longest
   std::string no_restart{};                // why no restart followed; empty: nothing to say
   std::optional<Finding> finding{};        // about the culprit, if `first` is a witness

@@ -58,6 +58,9 @@ constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", "---
                                                       "Error in atexit._run_exitfuncs",
                                                       "exception was never retrieved"};
 
+// What ended a thread of Python ended no process: the main thread went on, or had ended before.
+constexpr std::array<std::string_view, 1> kOfThread = {"Exception in thread "};
+
 /// Where the last heading before line `end` stands; `end` if there is none.
 std::size_t heading_before(const LineViews& lines, std::size_t end) {
   for (std::size_t at = end; at > 0; --at) {
@@ -208,9 +211,10 @@ bool reports_failure(std::string_view line) {
   });
 }
 
-std::optional<Traceback> last_traceback(const LineViews& lines) {
-  std::size_t heading = heading_before(lines, lines.size());
-  if (heading == lines.size()) return std::nullopt;
+namespace {
+
+/// Of a chain, the one whose last traceback begins with that heading.
+Traceback traceback_at(const LineViews& lines, std::size_t heading) {
   Traceback found;
   const bool is_group = has_text(lines[heading], "Exception Group ");
   found.exception = is_group ? end_of_group(lines, heading) : exception_after(lines, heading);
@@ -221,7 +225,8 @@ std::optional<Traceback> last_traceback(const LineViews& lines) {
     if (earlier == heading) break;  // its heading was lost with older output
     heading = earlier;
   }
-  found.begin = heading;
+  found.is_of_thread = heading > 0 && starts_with_any(lines[heading - 1], kOfThread);
+  found.begin = heading - (found.is_of_thread ? 1 : 0);
   const auto first = lines.begin() + static_cast<std::ptrdiff_t>(heading);
   const auto link = std::find_if(first, lines.end(), links_tracebacks);
   const auto next = std::find_if(link, lines.end(), [](std::string_view line) {
@@ -229,6 +234,23 @@ std::optional<Traceback> last_traceback(const LineViews& lines) {
   });
   found.first_end = static_cast<std::size_t>(std::distance(lines.begin(), next));
   if (next != lines.end()) ++found.first_end;
+  return found;
+}
+
+}  // namespace
+
+std::optional<Traceback> last_traceback(const LineViews& lines) {
+  const std::size_t last = heading_before(lines, lines.size());
+  if (last == lines.size()) return std::nullopt;
+  Traceback found = traceback_at(lines, last);
+  // Python waits for threads after the exception of its main thread, which some do not survive.
+  for (Traceback before = found; before.is_of_thread;) {
+    const std::size_t earlier = heading_before(lines, before.begin);
+    if (earlier == before.begin) break;
+    before = traceback_at(lines, earlier);
+    const Sequel sequel = sequel_of(lines, before.begin, before.end, {});
+    if (!before.is_of_thread && sequel.lines.empty()) return before;
+  }
   return found;
 }
 
@@ -240,7 +262,7 @@ Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
                  const std::optional<ExitStatus>& status) {
   Sequel sequel;
   for (std::size_t at = end; at < lines.size(); ++at) {
-    if (has_any_text(lines[at], kIgnored)) {
+    if (has_any_text(lines[at], kIgnored) || starts_with_any(lines[at], kOfThread)) {
       at = exception_after(lines, at);
     } else if (!is_noise(lines[at])) {
       sequel.lines.push_back(at);

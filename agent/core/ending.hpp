@@ -46,12 +46,14 @@ inline constexpr std::string_view kFaultReport = "Fatal Python error: ";
 /// The last traceback, with those before it in the same chain ("During handling of the above
 /// exception, ..."). The first of a chain is the root cause.
 struct Traceback {
-  std::size_t begin = 0;      // the heading of the first one
+  std::size_t begin = 0;      // the heading of the first one, or that of its thread
   std::size_t first_end = 0;  // behind the first one, and behind what links it to the next
   std::size_t exception = 0;  // the line that names the last exception; `end`: not found
   std::size_t end = 0;        // behind that line, or behind all lines
+  bool is_of_thread = false;  // it ended a thread, but not the process
 };
-/// None for one that is told not to have ended anything ("Exception ignored in: ...").
+/// None for one that is told not to have ended anything ("Exception ignored in: ..."). One that
+/// ended a thread while Python shut down after another exception is not the last.
 [[nodiscard]] std::optional<Traceback> last_traceback(const LineViews& lines);
 
 /// Whether Python ends in this way when an exception is not caught: exit code 1, or a crash while

@@ -12,6 +12,7 @@
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 
 namespace ddprun {
 
@@ -148,16 +149,18 @@ Lines shortened_chain(const Lines& lines, std::size_t first_end, std::size_t lin
   return text;
 }
 
+/// Of what follows an exception the beginning and the end.
+Lines shortened_sequel(const Lines& sequel) {
+  if (sequel.size() <= kSequelBegin + kSequelEnd + 1) return sequel;
+  Lines begin = first_lines(sequel, kSequelBegin + 1);
+  begin.back() = left_out_text(sequel.size() - kSequelBegin - kSequelEnd, "line");
+  append(begin, part(sequel, sequel.size() - kSequelEnd, sequel.size()));
+  return begin;
+}
+
 /// The same with what follows the exception, of lines that begin with the traceback.
 Lines shortened(const Lines& lines, const Traceback& traceback, std::size_t lines_max) {
-  Lines sequel = part(lines, traceback.end, lines.size());
-  if (sequel.size() > kSequelBegin + kSequelEnd + 1) {
-    Lines begin = first_lines(sequel, kSequelBegin + 1);
-    std::size_t left_out = sequel.size() - kSequelBegin - kSequelEnd;
-    begin.back() = left_out_text(left_out, "line");
-    append(begin, part(sequel, sequel.size() - kSequelEnd, sequel.size()));
-    sequel = std::move(begin);
-  }
+  const Lines sequel = shortened_sequel(part(lines, traceback.end, lines.size()));
   Lines chain = part(lines, 0, traceback.end);
   const std::size_t room = lines_max - sequel.size();
   if (chain.size() > room) chain = shortened_chain(chain, traceback.first_end, room);
@@ -272,7 +275,7 @@ std::vector<std::string> quotable_lines(std::string_view tail,
   return fitted(lines, kReportLinesMax);
 }
 
-std::string exception_of(const std::vector<std::string>& lines) {
+std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   const LineViews views = views_of(lines);
   const auto traceback = last_traceback(views);
   const bool is_chain = std::any_of(views.begin(), views.end(), links_tracebacks);
@@ -280,7 +283,21 @@ std::string exception_of(const std::vector<std::string>& lines) {
   if (traceback->exception == traceback->end) return {};
   const Sequel sequel = sequel_of(views, 0, traceback->end, {});
   if (!sequel.lines.empty() && reports_failure(lines[sequel.lines.back()])) return {};
-  return lines[traceback->exception];
+  Lines said{lines[traceback->exception]};
+  Lines after;
+  for (const std::size_t at : sequel.lines) after.push_back(lines[at]);
+  append(said, shortened_sequel(after));
+  return said;
+}
+
+std::string last_exception(std::string_view tail) {
+  const Lines lines = lines_of(tail);
+  const LineViews views = views_of(lines);
+  const auto traceback = last_traceback(views);
+  if (!traceback || traceback->is_of_thread || traceback->exception == traceback->end) return {};
+  const Sequel sequel = sequel_of(views, traceback->begin, traceback->end, {});
+  if (!sequel.lines.empty()) return {};
+  return clean_utf8(lines[traceback->exception], kReportLineBytesMax);
 }
 
 std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {

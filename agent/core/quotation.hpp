@@ -27,9 +27,14 @@ namespace ddprun {
 [[nodiscard]] std::vector<std::string> quotable_lines(
     std::string_view tail, const std::optional<ExitStatus>& status = std::nullopt);
 
-/// Of quoted lines that are one traceback, the line with its exception; empty: they are none or a
-/// chain, that line is not certain, or a line behind it reports a failure, too.
-[[nodiscard]] std::string exception_of(const std::vector<std::string>& lines);
+/// Of quoted lines that are one traceback, the line with its exception, and what the program
+/// printed after it, which may be why it ended; empty: they are none or a chain, that line is not
+/// certain, or a line behind it reports a failure, too.
+[[nodiscard]] std::vector<std::string> exception_of(const std::vector<std::string>& lines);
+
+/// The exception with which a text ends, of a traceback that no program prints on: of a process
+/// that raised it and is slow to exit. Empty: none, or one that ended a thread.
+[[nodiscard]] std::string last_exception(std::string_view tail);
 
 /// The first `lines_max` lines, the last of which says how many are left out.
 [[nodiscard]] std::vector<std::string> first_lines(std::vector<std::string> lines,

@@ -66,11 +66,13 @@ Account account_of(const WorkerExit& exit, const Verdict& verdict, bool is_above
   if (!exit.evidence.steps.empty()) account.facts.push_back(exit.evidence.steps);
   if (is_said(exit.lines, verdict)) {
     account.lines.clear();
-  } else if (const auto exception =
-                 is_above && may_be_uncaught(exit.status) ? exception_of(exit.lines) : "";
+  } else if (const auto exception = is_above && may_be_uncaught(exit.status)
+                                        ? exception_of(exit.lines)
+                                        : std::vector<std::string>();
              !exception.empty()) {
-    account.facts.emplace_back("its traceback is above, with the exception:");
-    account.lines = {exception};
+    const char* more = exception.size() > 1 ? " and what followed it:" : ":";
+    account.facts.push_back(std::string("its traceback is above, with the exception") + more);
+    account.lines = exception;
   } else if (const std::string source = source_text(exit); !source.empty()) {
     account.facts.push_back(source + (exit.lines.empty() ? "" : ":"));
   }
@@ -106,6 +108,7 @@ std::string others(const RunFailure& failure) {
         failure.alike == 1 ? "1 other" : std::to_string(failure.alike) + " others";
     witnesses += (witnesses.empty() ? "" : "; ") + more + " failed alike";
   }
+  if (!failure.also.empty()) witnesses += (witnesses.empty() ? "" : "; ") + failure.also;
   if (failure.stopped == 0) return witnesses;
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were");
@@ -168,6 +171,7 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   exit.evidence.stderr_unseen = raw.stderr_unseen;
   exit.evidence.lines_of_both = raw.stderr_has_both;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
+  if (raw.stderr_lost) exit.log.clear();
   // A log that is empty shows nothing.
   if (exit.evidence.lines_of_stdout || (raw.files_read && raw.stderr_tail.empty())) {
     exit.log = raw.stdout_tail.empty() ? "" : raw.stdout_log;

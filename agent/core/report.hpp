@@ -19,6 +19,7 @@ struct RawEvidence {
   bool stdout_unseen = false;    // it goes past ddprun, so that an empty tail says nothing
   bool stderr_unseen = false;
   std::string stdout_log{};  // the log file of its standard output; empty: none
+  bool stderr_lost = false;  // not all of it could be written to its log file
   std::string error_file{};  // the path of `error_json`
   bool files_read = true;    // off: a file system did not answer, and the tails may be incomplete
   Evidence facts{};          // what was measured

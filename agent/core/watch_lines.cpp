@@ -160,4 +160,26 @@ Finding timer_finding(const WorkerName& worker, const WorkerTimer& timer, const 
   return finding;
 }
 
+void add_steps(Finding& finding, const std::vector<WorkerName>& running,
+               const std::vector<std::int64_t>& steps) {
+  if (steps.empty() || steps.size() != running.size()) return;
+  auto whose = std::min_element(steps.begin(), steps.end());
+  for (std::size_t i = 0; i < running.size() && finding.ranks.size() == 1; ++i) {
+    const bool is_named = running[i].rank.value() == finding.ranks.front();
+    if (is_named) whose = steps.begin() + static_cast<std::ptrdiff_t>(i);
+  }
+  std::vector<std::int64_t> others;
+  for (auto step = steps.begin(); step != steps.end(); ++step) {
+    if (step != whose && *step >= 0) others.push_back(*step);
+  }
+  const Rank rank = running[static_cast<std::size_t>(whose - steps.begin())].rank;
+  const std::string text =
+      steps_text(rank, *whose < 0 ? std::nullopt : std::optional(*whose), others);
+  if (text.empty()) return;
+  // Behind the places of the ranks, which the findings of several nodes have in one line.
+  const std::ptrdiff_t at = finding.evidence.empty() || finding.places.empty() ? 0 : 1;
+  finding.evidence.insert(finding.evidence.begin() + at, text);
+  finding.evidence.resize(std::min(finding.evidence.size(), kFindingLinesMax));
+}
+
 }  // namespace ddprun

@@ -1,6 +1,7 @@
 // watch_lines: what the agent says of ranks that exited early. Pure, no thread rule.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,5 +50,10 @@ struct SectionFacts {
 /// `worker`: the rank to which the process of the timer belongs.
 [[nodiscard]] Finding timer_finding(const WorkerName& worker, const WorkerTimer& timer,
                                     const StackDump& dump);
+
+/// Where ranks tell which steps they finish: adds the last one of the rank that the finding names,
+/// else of the one that is behind, and those of the others. `steps`: of each, -1: none.
+void add_steps(Finding& finding, const std::vector<WorkerName>& running,
+               const std::vector<std::int64_t>& steps);
 
 }  // namespace ddprun

@@ -73,7 +73,10 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
   if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
   const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
   const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
-  return ended.by_itself || killed;
+  // In the failure grace no signal was sent yet. After a witness it may be another one.
+  const auto first = group_.first_failure();
+  const bool in_grace = first && !worker(*first).exit->complaint && record.first_signal == 0;
+  return ended.by_itself || killed || (in_grace && !given_up_);
 }
 
 /// As the first one did, also if a stop signal was on its way that it did not end by: one with a
@@ -95,10 +98,14 @@ std::optional<WorkerExit> RoundDriver::other_failure() const {
   const Worker* earliest = nullptr;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const bool is_first = group_.first_failure() == LocalRank(static_cast<int>(i));
-    if (is_first || !failed_by_itself(i)) continue;
+    if (is_first || !failed_by_itself(i) || failed_alike(i)) continue;
     if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
   }
-  return earliest == nullptr ? std::nullopt : earliest->exit;
+  if (earliest == nullptr) return std::nullopt;
+  std::optional<WorkerExit> other = earliest->exit;
+  const std::string line = ports_.last_line(other->worker.local_rank);
+  if (other->lines.empty() && !line.empty()) other->lines = {line};
+  return other;
 }
 
 }  // namespace ddprun

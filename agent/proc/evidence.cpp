@@ -243,6 +243,20 @@ LimitEvidence parse_limits(std::string_view text) {
   return limits;
 }
 
+std::string lowered_limits(const LimitEvidence& worker, const LimitEvidence& own) {
+  std::string letters;
+  const auto compare = [&](char letter, const Amount& its, const Amount& ours) {
+    if (its && (!ours || *its < *ours)) letters += letter;
+  };
+  if (!worker.known || !own.known) return {};
+  compare('c', worker.core_bytes, own.core_bytes);
+  compare('f', worker.file_bytes, own.file_bytes);
+  compare('t', worker.cpu_seconds, own.cpu_seconds);
+  compare('u', worker.processes, own.processes);
+  compare('v', worker.address_space, own.address_space);
+  return letters;
+}
+
 LimitEvidence read_limits(pid_t process) {
   LimitEvidence limits = parse_limits(read_proc(process, "limits"));
   limits.cpu_used = processor_seconds(read_proc(process, "stat"));

@@ -67,6 +67,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void may_be_lost() { kind_ = DiskThread::Kind::kOther; }
+  [[nodiscard]] bool has_lost() const { return lost_; }
   [[nodiscard]] bool full() const { return waiting_.size() + in_flight_ > kLogQueueBytesMax; }
 
   asio::awaitable<void> room() {
@@ -98,7 +99,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
 
   void on_written(int error) {
     in_flight_ = 0;
-    if (error != 0 && !std::exchange(warned_, true) && warn_) {
+    if (error != 0 && !std::exchange(lost_, true) && warn_) {
       warn_("cannot write the log file " + path_ + ": " + ::strerror(error) +
             "; what does not fit is missing in the file");
     }
@@ -125,7 +126,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
   std::string waiting_;
   std::size_t in_flight_ = 0;
   Warn warn_;
-  bool warned_ = false;
+  bool lost_ = false;
   bool closed_ = false;
   std::optional<asio::steady_timer> changed_;  // cancelled when something was written
 };
@@ -161,6 +162,10 @@ void LogFile::append(std::string_view bytes, const Warn& warn) {
 
 void LogFile::may_be_lost() {
   impl_->may_be_lost();
+}
+
+bool LogFile::has_lost() const {
+  return impl_->has_lost();
 }
 
 bool LogFile::full() const {

@@ -38,6 +38,8 @@ class LogFile {
   void append(std::string_view bytes, const Warn& warn);
   /// What is appended may be lost at the end of a run: a stop does not wait for a disk that stalls.
   void may_be_lost();
+  /// Whether bytes did not fit so far: the file lacks the end of what was appended, or its middle.
+  [[nodiscard]] bool has_lost() const;
   /// Whether the caller should wait for room() before it appends more.
   [[nodiscard]] bool full() const;
   /// Completes when full() no longer holds: when the disk takes bytes again. Cancelling is safe.

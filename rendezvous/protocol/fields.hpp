@@ -169,6 +169,7 @@ void fields(Io& io, Value& limits) {
   io.amount("core_bytes", limits.core_bytes);
   io.amount("cgroup_processes", limits.cgroup_processes);
   io.amount("cpu_used", limits.cpu_used);
+  io.optional_text("lowered", limits.lowered);
   io.flag("known", limits.known);
 }
 
@@ -179,6 +180,7 @@ void fields(Io& io, Value& disk) {
   io.amount("bytes", disk.bytes);
   io.amount("free_bytes", disk.free_bytes);
   io.amount("free_files", disk.free_files);
+  io.flag("has_streams", disk.has_streams);
 }
 
 // A peer of an older version sends none of these.
@@ -245,6 +247,7 @@ void fields(Io& io, Value& facts) {
   io.optional_duration("silent_ms", facts.silent);
   io.optional_duration("exited_ms", facts.exited);
   io.optional_object("complaint", facts.complaint);
+  io.optional_text("raised", facts.raised);
 }
 
 template <class Io, class Value>
@@ -296,6 +299,7 @@ void fields(Io& io, Value& failure) {
   io.number("stopped", failure.stopped, 0, kRankMax);
   io.number("killed", failure.killed, 0, kRankMax);
   io.count("alike", failure.alike, kRankMax);
+  io.optional_text("also", failure.also);
   io.duration("stop_took_ms", failure.stop_took);
   io.span("spared_ms", failure.spared);
   io.maybe_empty("no_restart", failure.no_restart);

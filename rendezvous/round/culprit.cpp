@@ -23,6 +23,10 @@ bool succeeded(const RankOnHost& rank) {
   return rank.facts.end == RankEnd::kSucceeded;
 }
 
+bool has_raised(const RankOnHost& rank) {
+  return !rank.facts.raised.empty() && rank.facts.end == RankEnd::kRuns;
+}
+
 bool is_stopped(const RankOnHost& rank) {
   return rank.facts.state == "T" || rank.facts.state == "t";
 }
@@ -131,7 +135,7 @@ Ranks odd_by_activity(ComplaintKind kind, bool busy_waits, const Ranks& silent) 
 Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const Ranks& silent) {
   for (const auto& set_apart :
        {named_culprits(complaint.kind, witnesses, silent), those(silent, is_stopped),
-        those(silent, succeeded), those(silent, is_uninterruptible)}) {
+        those(silent, succeeded), those(silent, has_raised), those(silent, is_uninterruptible)}) {
     if (!set_apart.empty()) return set_apart;
   }
   const bool busy_waits = complaint.sequence.has_value();  // NCCL's watchdog has numbers
@@ -211,6 +215,7 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
   trial.complaint = &main_complaint(*first.complaint, trial.witnesses);
   if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
+    if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised);
   } else if (!trial.silent.empty()) {
     trial.odd = silent_culprits(*trial.complaint, trial.witnesses, trial.silent);
   } else if (static_cast<int>(ranks.size()) == world_size) {

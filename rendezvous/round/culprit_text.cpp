@@ -76,8 +76,10 @@ std::string lost_text(const Trial& trial) {
     return "rank " + std::to_string(worker.rank.value()) + " (" + worker.host +
            ") lost its connection to another rank; no rank is known to have failed before";
   }
+  const bool have_exited = all_succeeded(trial.odd);
   return "the others lost their connection to " + odd_names(trial) +
-         ", which had exited with code 0";
+         (have_exited ? ", which had exited with code 0"
+                      : ", which had raised an exception and not exited yet");
 }
 
 // ", 0 ms of CPU in the last 500 ms".
@@ -115,6 +117,7 @@ std::string doing(const RankFacts& facts) {
     return text;
   }
   std::string text = activity(facts);
+  if (!facts.raised.empty()) return text + " after its traceback: " + facts.raised;
   if (facts.silent && facts.silent->count() > 0) {
     text += ", no output for " + duration_text(*facts.silent);
   }

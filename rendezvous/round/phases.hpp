@@ -103,8 +103,9 @@ struct Stopping {
   TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
   LiveRound round{};       // whose workers end
   bool requested = false;  // a stop was: workers that handle one have time to save
-  std::vector<RankOnHost> ranks{};  // what their agents said of them
-  std::vector<StoreWait> waits{};   // what the node that serves the store said of its clients
+  std::vector<RankOnHost> ranks{};   // what their agents said of them
+  std::vector<WorkerExit> others{};  // that failed by themselves, a few
+  std::vector<StoreWait> waits{};    // what the node that serves the store said of its clients
   TimePoint deadline{};
 
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }

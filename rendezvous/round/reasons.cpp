@@ -122,6 +122,17 @@ std::string failed(const WorkerExit& exit) {
          (exit.complaint ? after_text(exit.complaint->kind) : "");
 }
 
+std::string also_failed(const WorkerExit& other, const WorkerExit& first) {
+  const bool one_host = other.worker.host == first.worker.host;  // of two, the clocks may differ
+  std::string text = "rank " + number(other.worker.rank.value());
+  text += (one_host ? "" : " (" + other.worker.host + ")") + std::string(" failed, too");
+  if (one_host && other.when > first.when) {
+    text += ", " + duration_text(other.when - first.when) + " later";
+  }
+  text += ": " + other.status.text();
+  return other.lines.empty() ? text : text + ", \"" + other.lines.back() + "\"";
+}
+
 std::string restart(const WorkerExit& exit, RestartCount used, const protocol::Terms& terms,
                     Duration delay) {
   return failed(exit) + "; restart " + number(used.value()) + " of " + number(terms.max_restarts) +

@@ -52,6 +52,8 @@ struct NodeLost {
 
 /// "rank 12 (gpu-03) failed: exit code 1".
 [[nodiscard]] std::string failed(const WorkerExit& exit);
+/// "rank 0 failed, too, 104 ms later: exit code 1, "peer left"": `other`, beside the first failure.
+[[nodiscard]] std::string also_failed(const WorkerExit& other, const WorkerExit& first);
 [[nodiscard]] std::string restart(const WorkerExit& exit, RestartCount used,
                                   const protocol::Terms& terms, Duration delay);
 /// "all 2 restarts are used", "the only restart is used", "restarts are off (--max-restarts)".

@@ -420,6 +420,7 @@ class Run {
                              const protocol::Stopped& stopped) const;
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
   void name_culprit(Stopping& stopping) const;
+  void name_other(Stopping& stopping) const;
   [[nodiscard]] std::string reason_for_no_restart(const RunFailure& failure) const;
   [[nodiscard]] std::string reporter(const Stopping& stopping) const;
   void send_stop(Agent& agent, const std::string& reason);

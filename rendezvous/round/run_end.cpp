@@ -14,6 +14,9 @@ using namespace protocol;
 
 namespace {
 
+// Failures beside the first that are kept, of which one is named.
+constexpr std::size_t kOthersMax = 8;
+
 /// How long the verdict waits for the workers of these nodes: for as long as half of them may need.
 /// One node alone, by mistake or on purpose, does not keep all others.
 [[nodiscard]] Milliseconds shared_stop_wait(std::vector<Milliseconds> timeouts) {
@@ -105,6 +108,7 @@ void Run::conclude(Stopping& stopping) {
     stopping.verdict = Done{kExitSuccess, reasons::success(ranks, round.nodes(), restarts_.used)};
   }
   name_culprit(stopping);
+  name_other(stopping);
   stopping.verdict.reporter = reporter(stopping);
   why_ = stopping.verdict.text;
   const int nodes = stopping.round.nodes();
@@ -121,11 +125,34 @@ void Run::conclude(Stopping& stopping) {
 /// A node tells what its ranks did, when the last of them has gone.
 void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   for (const RankFacts& facts : stopped.ranks) stopping.ranks.push_back({facts, agent.host()});
+  const bool is_first = agent.hello.agent == stopping.failed_agent;
+  for (const auto& failure : {is_first ? std::nullopt : agent.failure, stopped.failure}) {
+    if (!failure || stopped.round != stopping.verdict.failure->round) continue;
+    if (stopping.others.size() == kOthersMax) continue;
+    stopping.others.push_back(*failure);
+    stopping.others.back().worker.host = agent.host();
+  }
   stopping.waits.insert(stopping.waits.end(), stopped.waits.begin(), stopped.waits.end());
   if (!stopped.failure || stopped.round != stopping.verdict.failure->round) return;
   Failure later{now_, agent.hello.agent, *stopped.failure, stopped.round};
   later.exit.worker.host = agent.host();
   stopping.round.add(std::move(later));
+}
+
+// One that failed otherwise, after the first: it may tell more, and ddprun did not stop it.
+void Run::name_other(Stopping& stopping) const {
+  std::optional<RunFailure>& failure = stopping.verdict.failure;
+  if (!failure || failure->finding) return;
+  const WorkerExit& first = failure->first;
+  const auto last = [](const WorkerExit& exit) {
+    return exit.lines.empty() ? std::string() : exit.lines.back();
+  };
+  for (const WorkerExit& other : stopping.others) {
+    const bool is_it = other.worker == first.worker || other.complaint || other.given_up;
+    if (is_it || is_alike(first.status, last(first), other.status, last(other))) continue;
+    failure->also = reasons::also_failed(other, first);
+    return;
+  }
 }
 
 // How many of its ranks failed like the first of the run. Witnesses are named by the finding.

@@ -119,6 +119,26 @@ TEST_CASE(
         "rank 0 exited with code 0 5 s ago; ranks 1, 2 still run (--finish-timeout)");
 }
 
+TEST_CASE("a round that is given up is told with the last steps, of the rank behind or named") {
+  const std::vector<WorkerName> running{{Rank(4)}, {Rank(5)}, {Rank(6)}};
+  Finding finding;
+  finding.evidence = {"3 ranks: sleeping (state S)", "no py-spy"};
+  finding.places.emplace_back();
+  Finding told = finding;
+  add_steps(told, running, {11, 5, 12});
+  CHECK(told.evidence == std::vector<std::string>{finding.evidence[0],
+                                                  "rank 5 last finished step 5, others 11 to 12",
+                                                  finding.evidence[1]});
+  told.evidence.clear();
+  told.ranks = {6};
+  add_steps(told, running, {11, 5, 12});
+  CHECK(told.evidence == std::vector<std::string>{"rank 6 last finished step 12, others 5 to 11"});
+  told = finding;
+  add_steps(told, running, {-1, -1, -1});
+  add_steps(told, {}, {});
+  CHECK(told.evidence == finding.evidence);
+}
+
 TEST_CASE("many ranks are named by ranges, at most eight") {
   std::vector<Rank> even;
   for (int rank = 0; rank < 64; rank += 2) even.emplace_back(rank);

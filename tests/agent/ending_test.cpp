@@ -76,7 +76,7 @@ TEST_CASE("the exception of a traceback is found in whatever form that is printe
        {"rich", "rich-locals", "loguru", "ipython", "papermill", "hydra", "better-exceptions"}) {
     CAPTURE(form);
     const WorkerExit exit = exit_with(ExitStatus::exited(1), ending_of(form));
-    CHECK(exception_of(exit.lines) == nan);
+    CHECK(exception_of(exit.lines) == std::vector<std::string>{nan});
     CHECK_THAT(report_on(exit, Shown::kYes),
                ContainsSubstring(kTracebackIsAbove + "\n            | " + nan + "\n  exit"));
     const WorkerExit marked = exit_with(ExitStatus::exited(1), ending_of(form) + "\n");
@@ -211,8 +211,38 @@ TEST_CASE("an exception that was not caught is the cause, whatever libraries pri
     const std::string bar = "Epoch 3:  11%|#1       | 11/100 [00:01<00:09, 10.0it/s]\n";
     CHECK(verdict_on(1, steps(0, 30) + bar + kCaughtOom + after).code == "W-GPU");
     const WorkerExit exit = exit_with(ExitStatus::exited(1), kCaughtOom + after);
-    CHECK(exception_of(exit.lines) + "\n" == kOom);
+    CHECK(exception_of(exit.lines).front() + "\n" == kOom);
   }
+}
+
+TEST_CASE(
+    "what was said after an exception is quoted with it, which a thread or a handler printed") {
+  const std::string in_thread =
+      "Exception in thread Thread-1 (work):\n" + kTracebackHeading + kFrame;
+  const std::string last = "config mismatch: expected 3 layers, found 4";
+  for (const std::string& before : {in_thread, kTracebackHeading + kFrame}) {
+    CAPTURE(before);
+    const std::string text = before + "ZeroDivisionError: metrics\n" + last + "\n";
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), text);
+    CHECK_THAT(report_on(exit, Shown::kYes),
+               ContainsSubstring(kTracebackAndMore +
+                                 "\n            | ZeroDivisionError: metrics\n"
+                                 "            | " +
+                                 last + "\n"));
+  }
+  const Verdict verdict = verdict_on(1, in_thread + kOom + last + "\n");
+  CHECK(verdict.code == "W-EXIT");  // that thread ended no process
+  CHECK_THAT(verdict.likely, ContainsSubstring("GPU memory ran out"));
+  CHECK(verdict_on(1, in_thread + kOom).code == "W-GPU");
+}
+
+TEST_CASE("a thread that fails while Python shuts down after an exception is not the cause") {
+  const std::string thread = "Exception in thread Thread-1 (work):\n" + kTracebackHeading + kFrame +
+                             "RuntimeError: queue is closed\n";
+  const WorkerExit exit = exit_with(ExitStatus::exited(1), kCaughtOom + thread + thread);
+  CHECK(judge(exit).code == "W-GPU");
+  CHECK(exception_of(exit.lines).front() + "\n" == kOom);
+  CHECK(verdict_on(1, kCaughtOom + "batch halved\n" + thread).code == "W-EXIT");
 }
 
 TEST_CASE("an error file is no evidence where its worker raised or reported something else later") {

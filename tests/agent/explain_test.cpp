@@ -164,6 +164,16 @@ TEST_CASE("explain merges nodes by round, whatever their clocks and the order of
   CHECK_THAT(text, ContainsSubstring("  then          " + reason + "\n"));
 }
 
+TEST_CASE("explain names other ranks that failed by themselves, not those that were stopped") {
+  for (const int sent : {0, 15}) {
+    File file("gpu-01", 0);
+    file.round(1, 1, "first", "round 1", 1).starts(2, 3, 1).exits(500, 1, 1, 255).fails(501, 1, 1);
+    file.exits(604, 1, 0, 1, sent).ends_round(700, 1, 0).end(900, 1, "failed", 255);
+    const std::string other = "  also failed   rank 0 on gpu-01: exit code 1, 104 ms later\n";
+    CHECK((explained({file.record()}).find(other) != std::string::npos) == (sent == 0));
+  }
+}
+
 TEST_CASE("explain blames no rank for a hang, and tells it once for all nodes") {
   File one("gpu-01", 0);
   File two("gpu-02", 1);

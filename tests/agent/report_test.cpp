@@ -300,8 +300,9 @@ TEST_CASE("a traceback that the console has shown is not quoted in full again") 
   RunFailure failure = failing(raw);
   const auto report = [&](Shown shown) { return failure_report(failure, "gpu-02", {}, shown); };
   CHECK_THAT(report(Shown::kNo), ContainsSubstring("| " + heading));
-  CHECK_THAT(report(Shown::kYes), ContainsSubstring("  evidence  " + kTracebackIsAbove +
-                                                    "\n            | " + exception + "\n  log  "));
+  CHECK_THAT(report(Shown::kYes),
+             ContainsSubstring("  evidence  " + kTracebackAndMore + "\n            | " + exception +
+                               "\n            | Compile with more\n  log  "));
   failure.alike = 1;  // whose traceback is above?
   CHECK(report(Shown::kYes) == report(Shown::kNo));
   raw.stderr_tail += "\n" + kDirectCause + "\n\n" + heading + frame + "ValueError: end\n";
@@ -474,6 +475,19 @@ TEST_CASE("a quotation cannot move the cursor, and of a progress bar shows the l
   CHECK(quotable_lines(std::string(900, 'b') + std::string(150, 'e')).front() ==
         std::string(250, 'b') + "..." + std::string(150, 'e'));
   CHECK(quotable_lines("").empty());
+}
+
+TEST_CASE("a failure beside the first is told before the ranks that were stopped") {
+  RunFailure failure = failing();
+  failure.stopped = 1;
+  failure.also = "rank 0 failed, too: exit code 1";
+  CHECK_THAT(report_of(failure), ContainsSubstring("  others    " + failure.also + "; 1 rank was"));
+}
+
+TEST_CASE("a log that could not be written is not named") {
+  RawEvidence raw = kStderr;
+  raw.stderr_lost = true;
+  CHECK_THAT(report_of(failing(raw)), !ContainsSubstring("\n  log "));
 }
 
 TEST_CASE("ranks that failed like the first one are said once, with their number") {

@@ -94,6 +94,33 @@ TEST_CASE("a full disk is named with its size, and one that has room is not") {
   CHECK_FALSE(verdict_on(text).likely.empty());
 }
 
+TEST_CASE("a worker that could not write to its own log file failed because that disk is full") {
+  Evidence facts;
+  facts.disks = {{"/logs", 1024 * 1024, 0, 7, true}};
+  const std::string cut = "Traceback (most recent call last):\n  File \"t.py\", line 3, in ma";
+  for (const std::string& text : {std::string(), cut, std::string("step 3\n")}) {
+    const Verdict verdict = verdict_on(text, facts);
+    CHECK(verdict.code == "W-DISK");
+    CHECK(verdict.evidence == std::vector<std::string>{"/logs is full: 0 B of 1 MiB free"});
+  }
+  CHECK(verdict_on(raised("KeyError: 7"), facts).code == "W-EXIT");  // its last words are there
+  CHECK(verdict_on("ERROR: no checkpoint\n", facts).code == "W-EXIT");
+  facts.disks.front().free_bytes = 4096;
+  CHECK(verdict_on(cut, facts).code == "W-EXIT");
+  facts.disks = {{"/logs", 1024 * 1024, 0, 7, false}};
+  CHECK(verdict_on(cut, facts).code == "W-EXIT");
+}
+
+TEST_CASE("a limit that the program has set itself is not to be raised before ddprun") {
+  Evidence facts;
+  facts.limits.known = true;
+  facts.limits.address_space = 1024 * 1024;
+  CHECK(verdict_on(raised("MemoryError"), facts).advice == "ulimit -v unlimited before ddprun");
+  facts.limits.lowered = "cv";
+  CHECK_THAT(verdict_on(raised("MemoryError"), facts).advice,
+             ContainsSubstring("has set this limit (ulimit -v"));
+}
+
 TEST_CASE("a limit comes with its value") {
   Evidence facts;
   facts.limits.descriptors = 256;

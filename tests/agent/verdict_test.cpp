@@ -172,6 +172,25 @@ TEST_CASE("a crash says where its core is, or that core dumps are off") {
             "its core is in its working directory, named core.%p (core_pattern)"});
 }
 
+TEST_CASE(
+    "the debugger gets the interpreter of a script, and no limit that is unlimited is raised") {
+  const auto advice = [](const std::string& text, const LimitEvidence& limits) {
+    Evidence facts;
+    facts.limits = limits;
+    return judge(exit_of(ExitStatus::signaled(SIGSEGV), text, facts)).advice;
+  };
+  LimitEvidence limits;
+  limits.known = true;
+  const std::string python = "Fatal Python error: Segmentation fault\n";
+  CHECK(advice(python, limits) ==
+        "run it in a debugger: --no-python gdb -batch -ex run -ex bt --args python3 SCRIPT");
+  limits.core_bytes = 0;
+  CHECK_THAT(advice("", limits), ContainsSubstring("ulimit -c unlimited before ddprun") &&
+                                     ContainsSubstring("--args PROGRAM"));
+  limits.lowered = "c";
+  CHECK_THAT(advice("", limits), !ContainsSubstring("ulimit"));
+}
+
 TEST_CASE("a crash quotes the stack of Python's fault handler from its beginning") {
   std::string text =
       "step 1\nterminate called after throwing an instance of 'std::runtime_error'\n"
@@ -245,6 +264,10 @@ TEST_CASE("a program, library or module that is missing blames the node, not a r
            Case{2, "python3: can't open file '/t.py': [Errno 2] No such file or directory\n",
                 "EXEC"},
            Case{1, "/usr/bin/python3: No module named nope\n", "EXEC"},
+           Case{1,
+                "/usr/bin/python3: Error while finding module specification for 'nope.train' "
+                "(ModuleNotFoundError: No module named 'nope')\n",
+                "EXEC"},
        }) {
     const WorkerExit exit = exit_of(ExitStatus::exited(missing.code), missing.text);
     const Verdict verdict = judge(exit);
@@ -259,6 +282,9 @@ TEST_CASE("a program, library or module that is missing blames the node, not a r
       exit_of(ExitStatus::exited(1), traceback("ModuleNotFoundError: No module named 'foo'"));
   CHECK(judge(import).code == "W-IMPORT");
   CHECK(judge(import).likely == "the Python that runs on gpu-01 does not have foo");
+  const WorkerExit module =
+      exit_of(ExitStatus::exited(1), "/usr/bin/python3: No module named nope.train\n");
+  CHECK_THAT(judge(module).advice, ContainsSubstring("python -m nope.train"));
   CHECK(judge(exit_of(ExitStatus::exited(127), "done\n")).code == "W-EXIT");
 }
 

@@ -174,7 +174,8 @@ TEST_CASE(
   driver.evidence_found({});
   const RoundResult result = driver.result();
   CHECK(result.failure->worker.rank == Rank(0));
-  CHECK_FALSE(result.other_failure);
+  REQUIRE(result.other_failure);  // it is told beside the first one
+  CHECK(result.other_failure->worker.rank == Rank(1));
   CHECK(result.stopped == 1);
   CHECK(result.spared == 1s);
   CHECK(outcome_of(result).spared == 1s);

@@ -15,6 +15,9 @@ SHM = ("unshare", "--mount", "sh", "-c",
        'mount -t tmpfs -o size=2m none /dev/shm && exec "$@"', "sh")
 DISK = ("unshare", "--mount", "sh", "-c",
         'mkdir full && mount -t tmpfs -o size=1m none full && exec "$@"', "sh")
+FULL_LOGS = ("unshare", "--mount", "sh", "-c",
+             'mkdir full && mount -t tmpfs -o size=200k none full && mkdir full/logs && '
+             '{ head -c 300000 /dev/zero > full/fill 2>/dev/null; exec "$@"; }', "sh")
 BAD_INTERPRETER = ("sh", "-c", r'printf "#!/nonexistent/python\n" > bad && chmod +x bad && '
                    'exec "$@"', "sh")
 FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")
@@ -27,6 +30,8 @@ PYTHON = (
     fault("a chained exception", python("chained"), "W-EXIT", 1, "No such file or directory"),
     fault("a chain of 30 exceptions", python("deep_chain"), "W-EXIT", 1, "the first cause"),
     fault("an exception in a thread", python("in_thread"), "W-EXIT", 1, "ZeroDivisionError"),
+    fault("an exit after an exception that ended a thread", python("thread_then_exit"), "W-EXIT", 1,
+          "config mismatch: 3 layers, not 4"),
     fault("a SyntaxError", python("syntax"), "W-EXIT", 1, "SyntaxError"),
     fault("a missing module", python("no_module"), "W-IMPORT", 1, "module_that_does_not_exist",
           culprit=None),
@@ -134,6 +139,9 @@ RESOURCES = (
           needs="mount"),
     fault("a full disk", python("no_space", "full/checkpoint"), "W-DISK", 1, "No space left",
           prefix=DISK, needs="mount"),
+    fault("a full disk with the rank's own log files", "echo mine >&2; exit 3", "W-DISK", 3,
+          "is full: 0 B of", prefix=FULL_LOGS, options=("--log-dir=full/logs", "-r", "3"),
+          needs="mount"),
     fault("a stale file of a network file system", python("stale_file"), "W-DISK", 1,
           "Stale file handle"),
     fault("a disk that cannot be read", python("broken_disk"), "W-DISK", 1, "Input/output error"),
@@ -176,6 +184,11 @@ STARTS = (
           "libnccl.so.2", culprit=None),
     alike("a command that the shell does not find", "exec python3.99 train.py", "EXEC", 127,
           "python3.99", culprit=None),
+    fault("a missing package of a module", "", "EXEC", 1, "nope", culprit=None,
+          program=("-m", "nope.train")),
+    fault("a peer that fails by itself shortly after", "echo mine >&2; exit 3", "W-EXIT", 3,
+          'rank 0 failed, too, ', peers='[ $RANK = 2 ] || { "$I" rest 200; echo left >&2; exit 4; '
+          '}; exec "$I" wait'),
     alike("several ranks fail, each in its own way", 'echo "reason $RANK" >&2; exit 1$RANK',
           "W-EXIT", None, "reason"),
     fault("a peer that fails in the stop", "echo mine >&2; exit 3", "W-EXIT", 3, "mine",

@@ -3,6 +3,7 @@
 No torch: what PyTorch, NCCL and Gloo print is quoted from real runs.
 """
 
+import atexit
 import ctypes
 import errno
 import json
@@ -51,6 +52,24 @@ def in_thread():
             os._exit(1)
     threading.Thread(target=run).start()
     signal.pause()
+
+
+def thread_then_exit():
+    def run():
+        raise ZeroDivisionError("in the metrics thread")
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    sys.exit("config mismatch: 3 layers, not 4")
+
+
+def raises_slowly():
+    def exit_slowly():
+        note = f"raised.{os.environ['DDPRUN_ROUND']}.{RANK}"
+        open(os.path.join(os.environ["CASE_DIR"], note), "w").close()
+        signal.pause()
+    atexit.register(exit_slowly)
+    raise ValueError("the true cause")
 
 
 def syntax():

@@ -53,6 +53,10 @@ class FailedRound {
     ranks_.back().facts.store = {true, "10.0.0.4", std::move(ports)};
     return *this;
   }
+  FailedRound& raised(const std::string& exception) {
+    ranks_.back().facts.raised = exception;
+    return *this;
+  }
   FailedRound& still_runs() {
     ranks_.back().facts.end = RankEnd::kRuns;
     return *this;
@@ -208,6 +212,20 @@ TEST_CASE("a lost connection: the rank that exited with 0 is the culprit, and no
   CHECK(finding->text ==
         "the others lost their connection to rank 1 (local 1, pid 101) on a, which had exited with "
         "code 0");
+}
+
+TEST_CASE("a lost connection: a rank that has raised and is slow to exit is the culprit") {
+  FailedRound ranks = FailedRound().lost_peer(1).runs(2, "S", "futex").runs(0, "S", "nanosleep");
+  CHECK(ranks.culprits() == kUndecided);
+  ranks.raised("ValueError: true cause");
+  CHECK(ranks.culprits() == Numbers{0});
+  const auto finding = ranks.find();
+  CHECK(finding->text.ends_with(
+      "rank 0 (local 0, pid 100) on a, which had raised an exception and not exited yet"));
+  CHECK(finding->evidence[0] ==
+        "rank 0 sleeps in nanosleep (state S) after its traceback: ValueError: true cause");
+  CHECK(FailedRound().lost_peer(1).finished(2).runs(0, "S").raised("E").culprits() == Numbers{2});
+  CHECK(FailedRound().timed_out(1).runs(2, "S").runs(0, "S").raised("E").culprits() == Numbers{0});
 }
 
 TEST_CASE("a connection that was lost to a rank that gave up waiting is its consequence") {

@@ -82,6 +82,27 @@ TEST_CASE("ranks of another node that failed like the first are counted, witness
   }
 }
 
+TEST_CASE("a failure beside the first that was not alike is named, of any node") {
+  for (const bool alike : {false, true}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    Report first = desk.failed(1, 3);
+    first.failure->lines = {"gave up"};
+    desk.say(1, first);
+    Stopped other{Round(1), milliseconds(5), 0, 0};
+    other.failure = first.failure;
+    other.failure->worker.rank = Rank(1);
+    other.failure->when += milliseconds(104);
+    if (!alike) other.failure->lines = {"peer left"};
+    desk.say(1, other);
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
+    REQUIRE(desk.last<Done>(1).has_value());
+    CHECK(desk.last<Done>(1)->failure->also ==
+          (alike ? "" : "rank 1 failed, too, 104 ms later: exit code 3, \"peer left\""));
+  }
+}
+
 TEST_CASE("a round that its node gave up is a failure with the reason and the code of that") {
   Desk desk;
   desk.join_two();

@@ -40,6 +40,8 @@ inline const std::string kLastOfBoth = "last lines of its output";
 inline const std::string kStderrIsRaw = "its stderr does not pass through ddprun (--console raw)";
 inline const std::string kCgroupKills = "oom_kill counter of its cgroup";
 inline const std::string kTracebackIsAbove = "its traceback is above, with the exception:";
+inline const std::string kTracebackAndMore =
+    "its traceback is above, with the exception and what followed it:";
 inline const std::string kLastLines = "last lines of its stderr";
 inline const std::string kSpareNeverStarted = "this node was a spare: its workers never started";
 inline const std::string kBytesNotShown = " more bytes of this line not shown]";

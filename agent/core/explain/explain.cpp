@@ -16,7 +16,8 @@ namespace {
 
 using Nodes = std::vector<NodeRecord>;
 
-constexpr int kRoundsShownMax = 20;  // of more, the first ones and the last
+constexpr std::size_t kFailuresShown = 4;  // of one round
+constexpr int kRoundsShownMax = 20;        // of more, the first ones and the last
 
 std::string ms_text(double ms) {
   if (ms < 10) {
@@ -248,9 +249,35 @@ std::string failure_lines(const Failure* finding, const std::vector<Failure>& fa
   std::string text;
   if (finding != nullptr) text = labelled_line("failure", text_of(*finding));
   const char* first = finding == nullptr ? "failure" : "complained";
-  for (std::size_t i = 0; i < std::min<std::size_t>(failures.size(), 4); ++i) {
+  for (std::size_t i = 0; i < std::min(failures.size(), kFailuresShown); ++i) {
     if (finding != nullptr && failures[i].given_up) continue;
     text += labelled_line(i == 0 ? first : "also failed", failure_text(failures[i]));
+  }
+  return text;
+}
+
+/// Other ranks of these nodes that failed by themselves, while they were not stopped yet.
+std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure>& failures) {
+  std::string text;
+  std::size_t shown = failures.size();
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end() || !found->second.failure) continue;
+    const Failure& first = *found->second.failure;
+    double began = first.at;
+    for (const Exit& exit : found->second.exits) {
+      if (exit.rank == first.rank) began = exit.at;
+    }
+    for (const Exit& exit : found->second.exits) {
+      const bool failed = exit.exit_code != 0 || exit.signal != 0;
+      const bool by_itself = failed && exit.sent_signal == 0 && !first.given_up;
+      if (!by_itself || exit.rank == first.rank || ++shown > kFailuresShown) continue;
+      const std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
+                                               : "exit code " + std::to_string(exit.exit_code);
+      text += labelled_line("also failed", "rank " + std::to_string(exit.rank) + " on " +
+                                               first.host + ": " + how + ", " +
+                                               ms_text(std::max(exit.at - began, 0.0)) + " later");
+    }
   }
   return text;
 }
@@ -266,6 +293,7 @@ std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) 
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
   text += failure_lines(finding_in(nodes, round), failures);
+  text += other_exits(nodes, round, failures);
   if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
     text += labelled_line("stopped", blast_radius(nodes, round));
   }

@@ -43,6 +43,11 @@ inline constexpr const char* kSharedByLoaders =
 /// Whether the kernel's counter of kills for memory moved in the worker's cgroup.
 [[nodiscard]] bool killed_for_memory(const Evidence& evidence);
 
+/// What to do about a limit, by its letter of ulimit: raise it before ddprun, as `before_ddprun`
+/// says, or find who has lowered it since.
+[[nodiscard]] std::string limit_advice(const LimitEvidence& limits, char letter,
+                                       const std::string& before_ddprun);
+
 /// "ended with exit code 1", "died of SIGSEGV (core dumped)".
 [[nodiscard]] std::string ended_text(const ExitStatus& status);
 

@@ -1,6 +1,7 @@
 // What the last lines of a worker's output name: one table from words to causes.
 #include <string>
 
+#include "agent/core/ending.hpp"
 #include "agent/core/verdict/families.hpp"
 #include "base/bytes_text.hpp"
 
@@ -192,6 +193,9 @@ const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
   return nullptr;
 }
 
+// Less than a block: nothing more can be written.
+constexpr std::int64_t kFullBelow = 4096;
+
 /// An allocation that a limit of the worker refused, while there may be memory.
 void name_address_space(Verdict& verdict, const WorkerExit& exit) {
   const Amount& limit = exit.evidence.limits.address_space;
@@ -199,7 +203,28 @@ void name_address_space(Verdict& verdict, const WorkerExit& exit) {
   verdict.code = "W-LIMIT";
   verdict.text = ended_text(exit.status) + ": it reached its limit on address space";
   verdict.evidence = {"its limit on address space is " + bytes_text(*limit)};
-  verdict.advice = "ulimit -v unlimited before ddprun";
+  verdict.advice = limit_advice(exit.evidence.limits, 'v', "ulimit -v unlimited before ddprun");
+}
+
+/// Whether its last words are complete: an exception, or that something failed.
+bool said_why(const WorkerExit& exit) {
+  const LineViews lines = views_of(exit.lines);
+  if (const auto traceback = last_traceback(lines)) return traceback->exception < traceback->end;
+  return !lines.empty() && reports_failure(lines.back());
+}
+
+/// A worker that could write no more to its own log file: of that its output says nothing.
+std::optional<Verdict> judge_log_disk(const WorkerExit& exit) {
+  if (exit.status.by_signal() || said_why(exit)) return std::nullopt;
+  for (const DiskEvidence& disk : exit.evidence.disks) {
+    if (!disk.has_streams || disk.bytes == 0 || disk.free_bytes >= kFullBelow) continue;
+    return Verdict{"W-DISK",
+                   ended_text(exit.status) + ": no space is left for its stdout and stderr",
+                   full_disks(exit.evidence),
+                   "it could not write its output, and what it said last is not in its log files",
+                   "df -h on that host; another --log-dir"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -227,11 +252,14 @@ std::string guess_from_output(const WorkerExit& exit) {
 std::optional<Verdict> judge_output(const WorkerExit& exit) {
   if (exit.status.by_signal() && !exit.status.text().starts_with("SIGABRT")) return std::nullopt;
   const Symptom* symptom = find_symptom(exit, true);
-  if (symptom == nullptr) return std::nullopt;
+  if (symptom == nullptr) return judge_log_disk(exit);
   Verdict verdict{symptom->code, ended_text(exit.status) + ": " + symptom->cause,
                   measured(*symptom, exit), symptom->likely, symptom->advice};
   if (symptom->measure == Measure::kDisks && verdict.evidence.empty()) {
     verdict.likely = "a file system that ddprun did not look at, or one that had room again";
+  }
+  if (symptom->measure == Measure::kFileSize) {
+    verdict.advice = limit_advice(exit.evidence.limits, 'f', verdict.advice);
   }
   name_address_space(verdict, exit);
   if (!exit.evidence.telling_line.empty()) {

@@ -11,9 +11,8 @@ namespace ddprun {
 
 namespace {
 
-constexpr const char* kCoreAdvice =
-    "ulimit -c unlimited before ddprun for a core dump; or run it in a debugger: --no-python gdb "
-    "-batch -ex run -ex bt --args PROGRAM";
+constexpr const char* kCoreAdvice = "ulimit -c unlimited before ddprun for a core dump; or run it ";
+constexpr const char* kDebugger = "in a debugger: --no-python gdb -batch -ex run -ex bt --args ";
 // Below this /dev/shm is what a container gets by default, not what training needs.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{1024} * 1024 * 1024;
 
@@ -46,8 +45,22 @@ std::string core_text(const WorkerExit& exit) {
   return "no core was dumped (core_pattern " + pattern + ")";
 }
 
+bool is_lowered(const LimitEvidence& limits, char letter) {
+  return limits.lowered.find(letter) != std::string::npos;
+}
+
+/// gdb runs no script: its interpreter, which runs with a fault handler, has to be named.
+std::string debugger_advice(const WorkerExit& exit) {
+  const bool is_python = quotes(exit, kFaultReport);
+  return std::string(kDebugger) + (is_python ? "python3 SCRIPT" : "PROGRAM (python3 SCRIPT)");
+}
+
 std::string crash_advice(const WorkerExit& exit) {
-  if (!exit.status.dumped_core()) return kCoreAdvice;
+  const LimitEvidence& limits = exit.evidence.limits;
+  const bool may_raise = !limits.known || (limits.core_bytes && !is_lowered(limits, 'c'));
+  if (!exit.status.dumped_core()) {
+    return (may_raise ? kCoreAdvice : "run it ") + debugger_advice(exit);
+  }
   const bool by_systemd = exit.evidence.core_pattern.find("systemd-coredump") != std::string::npos;
   return by_systemd ? "coredumpctl gdb " + std::to_string(exit.worker.pid) : "";
 }
@@ -82,6 +95,13 @@ Verdict bus_error(const WorkerExit& exit) {
 
 std::string ended_text(const ExitStatus& status) {
   return (status.by_signal() ? "died of " : "ended with ") + status.text();
+}
+
+std::string limit_advice(const LimitEvidence& limits, char letter,
+                         const std::string& before_ddprun) {
+  if (!is_lowered(limits, letter)) return before_ddprun;
+  return std::string("the program, or what starts it, has set this limit (ulimit -") + letter +
+         ", setrlimit): that of ddprun is higher";
 }
 
 const DiskEvidence* shared_memory(const Evidence& evidence) {
@@ -129,7 +149,8 @@ std::optional<Verdict> judge_limit_signal(const WorkerExit& exit) {
     if (cpu && limits.cpu_used) {
       verdict.evidence.back() += ", it used " + std::to_string(*limits.cpu_used) + " s";
     }
-    verdict.advice = "ulimit -t unlimited before ddprun, or a longer limit of the scheduler";
+    verdict.advice = limit_advice(
+        limits, 't', "ulimit -t unlimited before ddprun, or a longer limit of the scheduler");
     return verdict;
   }
   if (signal == SIGXFSZ) {
@@ -137,7 +158,7 @@ std::optional<Verdict> judge_limit_signal(const WorkerExit& exit) {
     if (limits.file_bytes) {
       verdict.evidence = {"its limit on file size is " + bytes_text(*limits.file_bytes)};
     }
-    verdict.advice = "ulimit -f unlimited before ddprun";
+    verdict.advice = limit_advice(limits, 'f', "ulimit -f unlimited before ddprun");
     return verdict;
   }
   return std::nullopt;

@@ -56,6 +56,29 @@ std::string missing_module(std::string_view line) {
   return sound ? std::string(name) : std::string();  // it goes into a command to try
 }
 
+/// "foo.train" of "python3: No module named foo.train", and of "Error while finding module
+/// specification for 'foo.train' (ModuleNotFoundError: No module named 'foo')"; empty: none.
+std::string module_of_command(std::string_view line) {
+  constexpr std::string_view kPlain = ": No module named ";
+  constexpr std::string_view kDotted = ": Error while finding module specification for ";
+  if (const auto at = line.find(kDotted); at != std::string_view::npos) {
+    return missing_module(line.substr(at + kDotted.size()));
+  }
+  const auto at = line.find(kPlain);
+  if (at == std::string_view::npos) return {};
+  const std::string_view name = line.substr(at + kPlain.size());
+  return missing_module("'" + std::string(name.substr(0, name.find(';'))) + "'");
+}
+
+Verdict cannot_run(const WorkerExit& exit, std::string_view line) {
+  Verdict verdict = of_node(exit, "EXEC", "cannot run the command", line);
+  const std::string module = module_of_command(line);
+  if (module.empty()) return verdict;
+  verdict.advice = "start ddprun in the folder that has " + module +
+                   ", or from the environment that has it, on every node; python -m " + module;
+  return verdict;
+}
+
 std::optional<Verdict> judge_import(const WorkerExit& exit) {
   for (const auto& [line, is_certain] : telling_lines(exit)) {
     if (!is_certain) continue;
@@ -84,10 +107,11 @@ std::optional<Verdict> judge_start(const WorkerExit& exit) {
   for (const StartSymptom& symptom : kStartSymptoms) {
     if (symptom.code != exit.status.code() || lines.empty()) continue;
     const std::string_view line = lines.front().text;
-    const bool is_python = has(line, "Error: ");  // an exception's, not a program's
-    if (has(line, symptom.text) && !is_python) {
-      return of_node(exit, "EXEC", "cannot run the command", line);
-    }
+    const auto at = line.find(symptom.text);
+    if (at == std::string_view::npos) continue;
+    // An exception's line is not a program's, which may quote one behind its own words.
+    if (has(line.substr(0, at + 2), "Error: ")) continue;
+    return cannot_run(exit, line);
   }
   return judge_import(exit);
 }

@@ -74,13 +74,13 @@ bool is_headline(std::string_view line) {
 }
 
 /// The exception of a traceback, and what follows it: an exit code other than 1, or a failure that
-/// was reported after it, shows that it was caught.
+/// was reported after it, shows that it was caught; one of a thread ended no process.
 std::vector<TellingLine> of_traceback(const WorkerExit& exit, const LineViews& lines,
                                       const Traceback& traceback, const Sequel& sequel) {
   const bool of_file = exit.source == EvidenceSource::kErrorFile;
   const bool is_last = of_file || sequel.lines.empty();
-  const bool is_certain =
-      is_last || (may_be_uncaught(exit.status) && !reports_failure(lines[sequel.lines.back()]));
+  const bool is_certain = is_last || (may_be_uncaught(exit.status) && !traceback.is_of_thread &&
+                                      !reports_failure(lines[sequel.lines.back()]));
   std::vector<TellingLine> telling;
   if (!is_certain) telling.push_back({without_rank(lines[sequel.lines.back()]), true});
   for (std::size_t at = traceback.begin; at < lines.size(); ++at) {
