@@ -15,11 +15,14 @@ ddprun_room(trainer_torch
 ddprun_room(trainer_device_none SOURCES device/none.cpp LINK LibTorch::cpu)
 ddprun_program(resnet18_cifar10
   SOURCES main.cpp LINK ddprun_trainer_torch ddprun_trainer_device_none)
+# Bound as they are called: main() refuses another torch, which may lack some symbols.
+target_link_options(resnet18_cifar10 PRIVATE -Wl,-z,lazy)
 
 if(LibTorch_CUDA_FOUND)
   ddprun_room(trainer_device_cuda SOURCES device/cuda.cpp LINK LibTorch::cuda)
   ddprun_program(resnet18_cifar10_cuda
     SOURCES main.cpp LINK ddprun_trainer_torch ddprun_trainer_device_cuda)
+  target_link_options(resnet18_cifar10_cuda PRIVATE -Wl,-z,lazy)
 else()
   string(REPLACE ";" ", " missing "${LibTorch_CUDA_MISSING}")
   message(STATUS "resnet18_cifar10_cuda is not built: no ${missing} (pip: nvidia-cuda-crt and "

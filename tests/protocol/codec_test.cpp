@@ -77,7 +77,7 @@ WorkerExit full_exit() {
   exit.lines = {"Traceback", "boom"};
   exit.log = "/logs/stderr.log";
   exit.evidence.memory = {1, 2, true, 3, 4, 1, 5, 6, 7, 8, 9, 10, 11};
-  exit.evidence.limits = {12, 13, 14, 15, 16, 17, 18, 19, true};
+  exit.evidence.limits = {12, 13, 14, 15, 16, 17, 18, 19, "cv", true};
   exit.evidence.disks = {{"/dev/shm", 64, 0, 18}, {"/logs", 1'000, 10, std::nullopt}};
   exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";
   exit.evidence.telling_line = "OSError: [Errno 28] No space left on device";
@@ -361,6 +361,7 @@ TEST_CASE("done preserves every field, with and without a failure") {
                            15,
                            1,
                            62,
+                           "rank 3 (gpu-02) failed, too: exit code 1",
                            Milliseconds(1400),
                            "all 3 restarts are used",
                            Finding{"W-PEER", "rank 1 is stopped", {1}, {"a", "b"}, "c", "d"},
