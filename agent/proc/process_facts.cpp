@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -162,10 +163,19 @@ std::optional<bool> has_signal(const std::string& status, std::string_view mask,
 
 }  // namespace
 
+// A shell blocks all signals for the moment in which it starts a command.
 bool may_handle(pid_t process, int signal) {
-  const std::string status = read_proc(process, "status");
-  return has_signal(status, "\nSigBlk:", signal).value_or(true) ||
-         has_signal(status, "\nSigCgt:", signal).value_or(true);
+  constexpr int kLooks = 3;
+  constexpr timespec kMoment{0, 1'000'000};
+  for (int look = 1;; ++look) {
+    const std::string status = read_proc(process, "status");
+    if (has_signal(status, "\nSigCgt:", signal).value_or(true)) return true;
+    if (!has_signal(status, "\nSigBlk:", signal).value_or(true)) return false;
+    const bool works = status.find("\nState:\tR") != std::string::npos ||
+                       status.find("\nState:\tD") != std::string::npos;
+    if (!works || look == kLooks) return true;
+    (void)::nanosleep(&kMoment, nullptr);
+  }
 }
 
 bool ignores(pid_t process, int signal) {

@@ -102,7 +102,9 @@ def two_jobs(cluster: Cluster):
     code = other.end()
     expect(code == 111, f"the second job ended with {code}, not as one that is refused")
     said = other.text()
-    for words in ("runs another command", "--rdzv-id", "--allow-different-commands"):
+    told = "runs another command" in said or "eval.py`" in said  # to one that has the secret
+    expect(told, f"another command is not told:\n{said}")
+    for words in ("--rdzv-id", "--allow-different-commands"):
         expect(words in said, f"{words} is not in:\n{said}")
     expect("eval.py`" in root.text(), f"the root does not tell both:\n{root.text()}")
     expect(len(cluster.rounds()) == 1, "the second job caused a round")
