@@ -19,7 +19,7 @@ def verdict_stays(cluster: Cluster):
             sleeper.send(signal.SIGSTOP)
         second = cluster.wait_for_round([alone], after=first, seconds=SECONDS)
         cluster.fail(0, second.number, 3)
-        # It keeps the store of round 1 for the ranks of those that are suspended, 19 s and the grace.
+        # It keeps the store of round 1 for the ranks of the others, up to 19 s and the grace.
         expect(alone.end(SECONDS) == 3, "the exit code of the node whose rank failed")
         rounds = len(cluster.rounds())
         for sleeper in sleepers:  # one after the other: each is the only node that is awake
