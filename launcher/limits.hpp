@@ -9,7 +9,7 @@
 
 namespace ddprun {
 
-/// Of --rdzv-id where none is given: torchrun's, and so any job's.
+/// torchrun has this --rdzv-id where none is given, and so has any job.
 inline constexpr std::string_view kDefaultRunId = "none";
 inline constexpr int kKeepAliveAttemptsMax = 1000;
 // Of --rdzv-endpoint; the text of all of them is sent to the coordinator.

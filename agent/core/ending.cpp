@@ -58,7 +58,8 @@ constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", "---
                                                       "Error in atexit._run_exitfuncs",
                                                       "exception was never retrieved"};
 
-// What ended a thread of Python ended no process: the main thread went on, or had ended before.
+// An exception that ended a thread of Python ended no process: the main thread ran on, or had
+// ended.
 constexpr std::array<std::string_view, 1> kOfThread = {"Exception in thread "};
 
 /// Where the last heading before line `end` stands; `end` if there is none.
@@ -213,7 +214,7 @@ bool reports_failure(std::string_view line) {
 
 namespace {
 
-/// Of a chain, the one whose last traceback begins with that heading.
+/// The function returns the exception of a chain whose last traceback begins with that heading.
 Traceback traceback_at(const LineViews& lines, std::size_t heading) {
   Traceback found;
   const bool is_group = has_text(lines[heading], "Exception Group ");

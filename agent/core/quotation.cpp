@@ -149,7 +149,7 @@ Lines shortened_chain(const Lines& lines, std::size_t first_end, std::size_t lin
   return text;
 }
 
-/// Of what follows an exception the beginning and the end.
+/// The text keeps the beginning and the end of what follows an exception.
 Lines shortened_sequel(const Lines& sequel) {
   if (sequel.size() <= kSequelBegin + kSequelEnd + 1) return sequel;
   Lines begin = first_lines(sequel, kSequelBegin + 1);

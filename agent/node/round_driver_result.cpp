@@ -73,7 +73,7 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
   if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
   const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
   const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
-  // In the failure grace no signal was sent yet. After a witness it may be another one.
+  // ddprun sends no signal in the failure grace. After a witness the failure may be another one.
   const auto first = group_.first_failure();
   const bool in_grace = first && !worker(*first).exit->complaint && record.first_signal == 0;
   return ended.by_itself || killed || (in_grace && !given_up_);

@@ -50,7 +50,7 @@ Result<std::string> read_events(const std::string& path) {
   return text;
 }
 
-/// Of a full disk a record may lack its end, whatever became of ddprun.
+/// A record on a full disk may lack its end, whatever became of ddprun.
 bool is_on_full_disk(const std::string& path) {
   constexpr std::uintmax_t kFull = 64 * 1024;  // bytes that are free, at most
   std::error_code why;

@@ -51,7 +51,7 @@ std::string state_text(const json::object& status) {
   return number_in(status, "round") == 0 && state == "idle" ? "waiting for nodes" : state;
 }
 
-/// In `ps`, where nothing else tells that a run without a round may continue.
+/// The column of `ps` is all that tells that a run without a round may continue.
 std::string state_column(const json::object& status) {
   const std::string state = state_text(status);
   const bool tells = state == "running" || state == "waiting for nodes";

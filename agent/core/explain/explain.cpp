@@ -82,7 +82,7 @@ const Failure* finding_in(const Nodes& nodes, int round) {
   return nullptr;
 }
 
-/// Who failed first, where the node of that rank left no record: the verdict tells it to all.
+/// The verdict tells all nodes who failed first, also where the node of that rank left no record.
 const Failure* told_in(const Nodes& nodes, int round, const std::vector<Failure>& recorded) {
   for (const NodeRecord& node : nodes) {
     if (!node.told || node.verdict_round != round || node.told->text.empty()) continue;
@@ -377,7 +377,7 @@ bool has_succeeded(const Nodes& nodes, const std::set<int>& rounds) {
                      [](const NodeRecord& node) { return node.outcome == "succeeded"; });
 }
 
-/// Of the end of the run; of its first restart, where it has succeeded.
+/// The cause ended the run or, where the run has succeeded, led to its first restart.
 std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
   const bool succeeded = has_succeeded(nodes, rounds);
   const char* const label = succeeded ? "first restart: " : "first cause: ";
