@@ -1,11 +1,30 @@
 #include "base/address.hpp"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 
 namespace ddprun {
+namespace {
+
+/// inet_pton() would read no further than a zero byte.
+template <typename Address>
+std::optional<Address> read_literal(int family, const std::string& literal) {
+  Address address = {};
+  const bool whole = literal.find('\0') == std::string::npos;
+  if (!whole || ::inet_pton(family, literal.c_str(), &address) != 1) return std::nullopt;
+  return address;
+}
+
+}  // namespace
+
+std::optional<in_addr> ipv4_of(const std::string& literal) {
+  return read_literal<in_addr>(AF_INET, literal);
+}
+
+std::optional<in6_addr> ipv6_of(const std::string& literal) {
+  return read_literal<in6_addr>(AF_INET6, literal);
+}
 
 std::string host_and_port(const std::string& host, std::uint16_t port) {
   const bool is_v6 = host.find(':') != std::string::npos;
@@ -13,42 +32,38 @@ std::string host_and_port(const std::string& host, std::uint16_t port) {
 }
 
 bool is_loopback_literal(const std::string& host) {
-  in6_addr v6 = {};
-  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
-    return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+  if (const auto v6 = ipv6_of(host)) {
+    return IN6_IS_ADDR_LOOPBACK(&*v6) || (IN6_IS_ADDR_V4MAPPED(&*v6) && v6->s6_addr[12] == 127);
   }
-  in_addr v4 = {};
-  return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
+  const auto v4 = ipv4_of(host);
+  return v4 && (ntohl(v4->s_addr) >> 24) == 127;
 }
 
 bool is_link_local_literal(const std::string& host) {
-  in6_addr v6 = {};
-  const std::string address = host.substr(0, host.find('%'));
-  return ::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6);
+  const auto v6 = ipv6_of(host.substr(0, host.find('%')));
+  return v6 && IN6_IS_ADDR_LINKLOCAL(&*v6);
 }
 
 std::string plain_literal(const std::string& host) {
   char text[INET6_ADDRSTRLEN] = "";
-  in6_addr v6 = {};
-  in_addr v4 = {};
-  if (::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &v6) == 1) {
-    const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6);
-    const void* address = mapped ? static_cast<const void*>(&v6.s6_addr[12]) : &v6;
+  if (const auto v6 = ipv6_of(host.substr(0, host.find('%')))) {
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&*v6);
+    const void* address = mapped ? static_cast<const void*>(&v6->s6_addr[12]) : &*v6;
     ::inet_ntop(mapped ? AF_INET : AF_INET6, address, text, sizeof(text));
-  } else if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) {
-    ::inet_ntop(AF_INET, &v4, text, sizeof(text));
+  } else if (const auto v4 = ipv4_of(host)) {
+    ::inet_ntop(AF_INET, &*v4, text, sizeof(text));
   }
   return text;
 }
 
 std::string network_of(const std::string& host) {
-  in6_addr v6 = {};
   const std::string plain = plain_literal(host);
   if (plain.empty()) return host;
-  if (::inet_pton(AF_INET6, plain.c_str(), &v6) != 1 || IN6_IS_ADDR_LOOPBACK(&v6)) return plain;
-  std::fill(v6.s6_addr + 8, v6.s6_addr + 16, std::uint8_t{0});
+  auto v6 = ipv6_of(plain);
+  if (!v6 || IN6_IS_ADDR_LOOPBACK(&*v6)) return plain;
+  std::fill(v6->s6_addr + 8, v6->s6_addr + 16, std::uint8_t{0});
   char text[INET6_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET6, &v6, text, sizeof(text));
+  ::inet_ntop(AF_INET6, &*v6, text, sizeof(text));
   return std::string(text) + "/64";
 }
 

@@ -1,13 +1,20 @@
 // Network addresses as text. Pure.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace ddprun {
 
 /// "node-1:29400", "10.0.0.7:29400", "[fd00::7]:29400".
 [[nodiscard]] std::string host_and_port(const std::string& host, std::uint16_t port);
+
+/// The address that a literal spells, without a zone. The whole text has to: a zero byte ends none.
+[[nodiscard]] std::optional<in_addr> ipv4_of(const std::string& literal);
+[[nodiscard]] std::optional<in6_addr> ipv6_of(const std::string& literal);
 
 /// An address literal that only this machine reaches: 127.x.x.x, ::1 or ::ffff:127.x.x.x.
 [[nodiscard]] bool is_loopback_literal(const std::string& host);

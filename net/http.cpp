@@ -1,11 +1,12 @@
 #include "net/http.hpp"
 
-#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+
+#include "base/address.hpp"
 
 namespace ddprun::net {
 
@@ -82,12 +83,10 @@ bool is_asked_by_own_name(std::string_view head, const std::string& own_name) {
   const std::string given = header_value(head, "host");
   if (given.empty()) return true;
   const std::string host = without_port(given);
-  in6_addr address = {};
   if (host.starts_with('[')) {
-    const std::string literal = host.substr(1, host.size() - 2);
-    return ::inet_pton(AF_INET6, literal.c_str(), &address) == 1;
+    return ipv6_of(host.substr(1, host.size() - 2)).has_value();
   }
-  if (host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &address) == 1) return true;
+  if (host == "localhost" || ipv4_of(host)) return true;
   // As header_value() writes it.
   const std::string own = header_value("\nhost:" + own_name, "host");
   return !own.empty() && (host == own || host == own.substr(0, own.find('.')));

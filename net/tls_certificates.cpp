@@ -1,14 +1,13 @@
 #include "net/tls_certificates.hpp"
 
-#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "base/address.hpp"
 #include "base/printable.hpp"
 #include "base/private_file.hpp"
 #include "net/openssl.hpp"
@@ -138,10 +137,7 @@ bool expect_host(ssl_st* session, const std::string& host) {
 }
 
 void name_host(ssl_st* session, std::string host) {
-  std::array<unsigned char, sizeof(in6_addr)> address{};
-  const bool is_address = ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-                          ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
-  if (is_address) return;
+  if (ipv4_of(host) || ipv6_of(host)) return;
   (void)library().SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                            host.data());
 }

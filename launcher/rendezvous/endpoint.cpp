@@ -1,8 +1,5 @@
 #include "launcher/rendezvous/endpoint.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -64,7 +61,6 @@ std::string text_of(const Endpoint& endpoint) {
 }
 
 bool is_address_literal(const std::string& host) {
-  std::array<unsigned char, sizeof(in6_addr)> address{};
   const auto zone = host.find('%');
   if (zone != std::string::npos) {  // only link-local addresses have one
     const bool is_spelled =
@@ -72,13 +68,11 @@ bool is_address_literal(const std::string& host) {
                                               host.end(), is_host_letter);
     return is_spelled && is_link_local_literal(host);
   }
-  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+  return ipv4_of(host) || ipv6_of(host);
 }
 
 bool is_wildcard_address(const std::string& host) {
-  in6_addr v6 = {};
-  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_UNSPECIFIED(&v6) != 0;
+  if (const auto v6 = ipv6_of(host)) return IN6_IS_ADDR_UNSPECIFIED(&*v6) != 0;
   return host == "0.0.0.0";
 }
 

@@ -45,10 +45,12 @@ void Run::settle(Rebuilding& rebuilding) {
 }
 
 /// Too few nodes are here for a round without those that are missing, and what is here of the round
-/// lives: its ranks are kept, as if its nodes had fallen silent before this coordinator.
+/// lives: its ranks are kept, as if its nodes had fallen silent before this coordinator. Their
+/// success ends no such wait: the missing nodes may still fail.
 bool Run::awaits_claimed(Rebuilding& rebuilding) {
-  const bool lives = rebuilding.size > 0 && !rebuilding.is_broken && roster_.active() > 0;
-  if (!lives || roster_.size() >= terms().nodes_min) return false;
+  const bool lives = roster_.active() > 0 || rebuilding.return_deadline;
+  if (rebuilding.size == 0 || rebuilding.is_broken || !lives) return false;
+  if (roster_.size() >= terms().nodes_min) return false;
   if (rebuilding.return_deadline) return !is_due(rebuilding.return_deadline);
   if (!is_due(rebuilding.deadline) && !rebuilding.majority_until) return false;
   rebuilding.return_deadline = rebuilding.deadline = now_ + terms().join_timeout;

@@ -25,6 +25,17 @@ TEST_CASE("only literals of this machine are loopback") {
   }
 }
 
+TEST_CASE("a literal with a zero byte in it is none") {
+  using namespace std::string_literals;
+  for (const std::string& host : {"127.0.0.1\0.example"s, "::1\0"s, "fe80::1\0%eth0"s}) {
+    CHECK_FALSE(ipv4_of(host));
+    CHECK_FALSE(ipv6_of(host));
+    CHECK_FALSE(is_loopback_literal(host));
+    CHECK_FALSE(is_link_local_literal(host));
+    CHECK(plain_literal(host).empty());
+  }
+}
+
 TEST_CASE("one takes the singular, every other count the plural") {
   CHECK(count_text(0, "node") == "0 nodes");
   CHECK(count_text(1, "node") == "1 node");

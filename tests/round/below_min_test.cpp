@@ -255,6 +255,22 @@ TEST_CASE("a candidate with a majority below MIN keeps the ranks, and speaks for
     desk.say(1, desk.failed(3, 9));
     CHECK(desk.run_.phase() == Phase::kStopping);
   }
+  SECTION("the success of those that are here waits for the missing one, which may fail") {
+    for (const std::uint64_t link : {1U, 2U}) desk.say(link, desk.report(3, NodeState::kSucceeded));
+    desk.beat_for(seconds(20), {1, 2});
+    CHECK(!desk.last<Done>(1));
+    const bool comes = GENERATE(true, false);
+    if (comes) {
+      desk.say(3, claims("a", 0));
+      CHECK(desk.run_.phase() == Phase::kRunning);
+      desk.say(3, desk.failed(3, 9));
+      desk.say(3, Stopped{Round(3)});
+    } else {
+      desk.beat_for(minutes(10), {1, 2});
+    }
+    REQUIRE(desk.last<Done>(1));
+    CHECK(desk.last<Done>(1)->exit_code == (comes ? 9 : 0));
+  }
   SECTION("another node takes the place") {
     Hello fresh = desk.hello("d", 3, 3);
     desk.say(3, fresh);

@@ -1,11 +1,9 @@
 #include "rendezvous/client/membership/sense.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 
+#include "base/address.hpp"
 #include "base/count_text.hpp"
 
 namespace ddprun::client {
@@ -65,14 +63,12 @@ bool can_be_host(const std::string& address) {
                std::string_view(".:-_%").find(one) != std::string_view::npos;
       });
   if (!is_spelled) return false;
-  in_addr v4{};
-  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) {
-    const auto host = ntohl(v4.s_addr);
+  if (const auto v4 = ipv4_of(address)) {
+    const auto host = ntohl(v4->s_addr);
     return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
   }
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, address.c_str(), &v6) != 1) return true;
-  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+  const auto v6 = ipv6_of(address);
+  return !v6 || (!IN6_IS_ADDR_UNSPECIFIED(&*v6) && !IN6_IS_ADDR_MULTICAST(&*v6));
 }
 
 std::string what_cannot_be(const StartRound& start, const Hello& own) {
