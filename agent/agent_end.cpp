@@ -31,6 +31,7 @@ std::string over_for_that(const std::string& code) {
 
 void Agent::report_end(const client::End& end) {
   if (end.exit_code == kExitSuccess) return report_success(end);
+  if (last_) context_.log_shared_names();
   const int stop_signal = driver_.stop_signal();
   const bool by_signal = stop_signal != 0 && end.exit_code == exit_code_of_signal(stop_signal);
   if (end.done && (end.done->failure || !by_signal)) {

@@ -225,6 +225,11 @@ void RunContext::log_unkillable(const RoundResult& result) {
   }
 }
 
+void RunContext::log_shared_names() const {
+  const SharedNames::Left left = shared_names_.left();
+  if (!left.names.empty()) logger_.info(shared_names_line(left.names, left.bytes));
+}
+
 void RunContext::leave_error_file(const std::string& text) {
   const std::string path = value_or(environment_, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty() || text.empty()) return;

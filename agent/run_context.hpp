@@ -17,6 +17,7 @@
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 #include "agent/proc/orphans.hpp"
+#include "agent/proc/shared_names.hpp"
 #include "agent/round.hpp"
 #include "base/environment.hpp"
 
@@ -73,6 +74,8 @@ class RunContext {
   /// The same for a worker that could not be started; the agent says it when all is over here.
   [[nodiscard]] OwnError fail_to_spawn(const SpawnFailed& failure, Rank first_rank);
   void log_unkillable(const RoundResult& result);
+  /// After the workers' end, in a run that failed or was stopped: what is left in /dev/shm.
+  void log_shared_names() const;
   /// For TORCHELASTIC_ERROR_FILE of the launcher above, if there is one.
   void leave_error_file(const std::string& text);
   /// The same for an error that is not a worker's.
@@ -140,6 +143,7 @@ class RunContext {
   std::shared_ptr<std::uint64_t> output_bytes_;
   std::shared_ptr<Spares> spares_;
   std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files
+  SharedNames shared_names_;
   TimePoint started_;
   TimePoint round_over_;                       // the last one, or the start
   std::unique_ptr<TorchEvents> torch_events_;  // null: they are not asked for

@@ -8,6 +8,7 @@
 #include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
+#include "base/bytes_text.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
@@ -310,6 +311,23 @@ std::string cleanup_line(const CleanupFacts& facts) {
     text += " gone " + span_text("in", facts.took);
   }
   return note_line("CLEANUP", text);
+}
+
+std::string shared_names_line(const std::vector<std::string>& names, std::int64_t bytes) {
+  constexpr std::size_t kNamedMax = 5;
+  std::string named;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamedMax); ++i) {
+    named += (i == 0 ? "" : ", ") + printable(names[i]);
+  }
+  if (names.size() > kNamedMax) {
+    named += " and " + std::to_string(names.size() - kNamedMax) + " more";
+  }
+  const bool one = names.size() == 1;
+  return note_line("CLEANUP", count_text(static_cast<int>(names.size()), "file") +
+                                  " appeared in /dev/shm during the run and " +
+                                  (one ? "is" : "are") + " open in no process: " + named + " (" +
+                                  bytes_text(bytes) + "); remove " + (one ? "it" : "them") +
+                                  " unless another program keeps data there");
 }
 
 std::string done_line(const DoneFacts& facts) {

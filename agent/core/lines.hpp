@@ -2,6 +2,7 @@
 // Pure, no thread rule.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -136,6 +137,10 @@ struct CleanupFacts {
 };
 /// `ddprun: note [CLEANUP] 8 workers + 64 descendants gone in 0.9 s`.
 [[nodiscard]] std::string cleanup_line(const CleanupFacts& facts);
+/// About files that appeared in /dev/shm during the run and that no process has open; there is one
+/// at least.
+[[nodiscard]] std::string shared_names_line(const std::vector<std::string>& names,
+                                            std::int64_t bytes);
 
 /// The run succeeded. The line of a spare says that it was one: its exit code 0 alone would suggest
 /// that it trained.

@@ -29,6 +29,31 @@ bool reaped(pid_t pid) {
 
 }  // namespace
 
+TEST_CASE("names that killed workers leave in /dev/shm are told, and no others") {
+  TemporaryDirectory dir;
+  const std::string base = "ddprun-test-" + std::to_string(::getpid());
+  const std::string old = "/dev/shm/" + base + "-old";
+  const std::string held = "/dev/shm/" + base + "-held";
+  const std::string left = "/dev/shm/" + base + "-left";
+  Command({"sh", "-c", "echo > " + old}).wait();
+  const Command holder({"sh", "-c",
+                        "mkfifo " + dir.file("go") + "; read line < " + dir.file("go") +
+                            "; exec 3> " + held + "; echo > " + dir.file("held") +
+                            "; exec sleep 1000"});
+  auto run = start(1,
+                   "until [ -p $DIR/go ]; do sleep 0.01; done; echo > $DIR/go; "
+                   "until [ -e $DIR/held ]; do sleep 0.01; done; echo > " +
+                       left + "; kill -9 $$$$",
+                   {}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(128 + SIGKILL));
+  const std::string said = run.err();
+  for (const std::string& name : {old, held, left}) ::unlink(name.c_str());
+  CHECK_THAT(said, ContainsSubstring(base + "-left"));
+  CHECK_THAT(said, !ContainsSubstring(base + "-old"));
+  CHECK_THAT(said, !ContainsSubstring(base + "-held"));
+  CHECK(count(said, "unless another program keeps data there") == 1);
+}
+
 TEST_CASE("a background upload of a worker that succeeded is waited for") {
   TemporaryDirectory dir;
   auto run =

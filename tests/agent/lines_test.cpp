@@ -66,6 +66,17 @@ TEST_CASE("what the workers had started and ddprun ended is told in one line") {
         "ddprun: note [CLEANUP] 1 worker + 2 descendants, 1 still alive after 12 s");
 }
 
+TEST_CASE("files that are left in /dev/shm are counted and named, the first of many") {
+  CHECK(shared_names_line({"psm_1a2b"}, 1048576) ==
+        "ddprun: note [CLEANUP] 1 file appeared in /dev/shm during the run and is open in no "
+        "process: psm_1a2b (1 MiB); remove it unless another program keeps data there");
+  const std::string many =
+      shared_names_line({"a", "b", "c\nddprun: done", "d", "e", "f", "g"}, 512);
+  CHECK_THAT(many, ContainsSubstring("7 files appeared"));
+  CHECK_THAT(many, ContainsSubstring("c\\nddprun: done"));
+  CHECK_THAT(many, ContainsSubstring(", e and 2 more (512 B); remove them"));
+}
+
 TEST_CASE("what SIGKILL does not end is told with what it waits for and the GPUs it holds") {
   const Unkillable stuck{{Rank(2), LocalRank(2), 6612, "gpu-04"},
                          "",

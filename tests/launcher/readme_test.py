@@ -1,4 +1,5 @@
-"""What README.md shows: its commands are run as they stand there, and print what stands below them.
+"""What README.md, WARM.md and SURVIVORS.md show: their commands are run as they stand there, and print
+what stands below them.
 
     readme_test.py path/to/ddprun
 """
@@ -34,6 +35,8 @@ VARIES = (
     (r"\b(at once|in \d+ ms)\b", r"(at once|(in|after) [\\d.]+ m?s)"),
     (r"\b\d s later", r"[\\d.]+ s later"),
     (r" \\\+ \d descendants?", r" \\+ \\d descendants?"),
+    (r", \d+ ms$", r", \\d+ ms"),
+    (r"\bgpu-01\b", re.escape(socket.gethostname().split(".")[0])),
     (r"\bvm\b", re.escape(socket.gethostname().split(".")[0])),
 )
 # A shell that is between two commands has started nothing; a rank may end before another one fails.
@@ -47,6 +50,16 @@ def block(beginning):
         if any(line.startswith(beginning) for line in lines):
             return lines
     raise AssertionError(f"README.md shows no line that begins with {beginning!r}")
+
+
+def commands_of(document):
+    """For each block of code: the words of its command behind "ddprun", and what stands below."""
+    text = (ROOT / "docs" / document).read_text()
+    found = []
+    for code in re.findall(r"^```\n(ddprun .*?)^```$", text, re.DOTALL | re.MULTILINE):
+        line, *shown = code.splitlines()
+        found.append((line.split()[1:], shown))
+    return found
 
 
 def command(line):
@@ -200,6 +213,59 @@ class Readme(documented.Case):
                 cwd=self.folder, capture_output=True, text=True, timeout=HUNG,
                 env=documented.ENVIRONMENT)
             self.assertEqual((done.returncode, done.stderr), (0, ""), cell)
+
+    def start_here(self, words):
+        """A command line that names a program of the working directory."""
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+        return self.start(*words)
+
+    def taken(self, pattern, count):
+        """The files of workers with such a name, once there are so many."""
+        deadline = time.monotonic() + HUNG
+        while len(found := list(pathlib.Path(self.folder).glob(pattern))) < count:
+            self.assertLess(time.monotonic(), deadline, f"{found} are not {count} of {pattern}")
+            threading.Event().wait(0.01)
+        return found
+
+    def test_ranks_that_keep_their_process(self):
+        shown_commands = commands_of("SURVIVORS.md")
+        self.assertEqual(len(shown_commands), 2)
+        for words, shown in shown_commands:
+            self.setUp()
+            program = pathlib.Path(self.folder, "train")
+            survivor = ROOT / "tests" / "survivors" / "survivor.py"
+            program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{survivor}' '{self.folder}'\n")
+            program.chmod(0o755)
+            running = self.start_here(words)
+            ranks = self.taken("*.1", 4)
+            if "--spares=1" in words:
+                self.taken("*.spare", 1)
+            victim = next(path for path in ranks if "\nRANK=3\n" in path.read_text())
+            os.kill(int(victim.stem), signal.SIGKILL)
+            running.until(pattern(shown[-1]).replace("^", "(?m)^"))
+            pathlib.Path(self.folder, "done").touch()
+            self.assertEqual(running.end(), 0, running.text())
+            lines = running.text().splitlines()
+            for line in shown:
+                self.assertTrue(any(re.fullmatch(pattern(line), one) for one in lines),
+                                f"{line} is not in {lines}")
+
+    def test_warm_workers(self):
+        ((words, _),) = commands_of("WARM.md")
+        script = pathlib.Path(self.folder, words[-1])
+        script.write_text(
+            "import os, pathlib, time\n"
+            "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+            "pathlib.Path(f'{os.getpid()}.{attempt}').touch()\n"
+            "while not pathlib.Path('done').exists(): time.sleep(0.01)\n")
+        running = self.start_here(words)
+        os.kill(int(self.taken("*.0", 8)[0].stem), signal.SIGKILL)
+        self.taken("*.1", 8)
+        pathlib.Path(self.folder, "done").touch()
+        self.assertEqual(running.end(), 0, running.text())
+        self.assertIn("restart 1 of 10", running.text())
 
     def test_ddprun_needs_libc_and_libm_only(self):
         needed = subprocess.run(["ldd", documented.DDPRUN], capture_output=True, text=True).stdout
