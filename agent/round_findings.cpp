@@ -206,7 +206,7 @@ bool RoundRunner::may_handle(LocalRank rank, int signal) const {
 
 RoundPorts::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
   const pid_t process = worker(rank).child->pid();
-  if (!ends_by_default(signal) || ddprun::may_handle(process, signal)) return Answer::kTakes;
+  if (!ends_by_default(signal) || ddprun::handles(process, signal)) return Answer::kTakes;
   return ignores(process, signal) ? Answer::kIgnores : Answer::kEnds;
 }
 

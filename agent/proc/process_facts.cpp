@@ -161,19 +161,35 @@ std::optional<bool> has_signal(const std::string& status, std::string_view mask,
   return ((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0;
 }
 
+struct Disposition {
+  bool is_handled;
+  bool is_blocked;
+  bool works;  // it is between two waits
+
+  [[nodiscard]] bool may_handle() const { return is_handled || is_blocked; }
+};
+
+Disposition look_at(pid_t process, int signal) {
+  const std::string status = read_proc(process, "status");
+  const bool works = status.find("\nState:\tR") != std::string::npos ||
+                     status.find("\nState:\tD") != std::string::npos;
+  return {has_signal(status, "\nSigCgt:", signal).value_or(true),
+          has_signal(status, "\nSigBlk:", signal).value_or(true), works};
+}
+
 }  // namespace
 
-// A shell blocks all signals for the moment in which it starts a command.
 bool may_handle(pid_t process, int signal) {
+  return look_at(process, signal).may_handle();
+}
+
+bool handles(pid_t process, int signal) {
   constexpr int kLooks = 3;
   constexpr timespec kMoment{0, 1'000'000};
   for (int look = 1;; ++look) {
-    const std::string status = read_proc(process, "status");
-    if (has_signal(status, "\nSigCgt:", signal).value_or(true)) return true;
-    if (!has_signal(status, "\nSigBlk:", signal).value_or(true)) return false;
-    const bool works = status.find("\nState:\tR") != std::string::npos ||
-                       status.find("\nState:\tD") != std::string::npos;
-    if (!works || look == kLooks) return true;
+    const Disposition found = look_at(process, signal);
+    if (!found.is_blocked || found.is_handled) return found.is_handled;
+    if (!found.works || look == kLooks) return true;
     (void)::nanosleep(&kMoment, nullptr);
   }
 }

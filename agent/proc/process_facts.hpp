@@ -30,6 +30,9 @@ namespace ddprun {
 /// Whether it handles or blocks that signal, or that is unknown; one that ended without being
 /// waited for is still known.
 [[nodiscard]] bool may_handle(pid_t process, int signal);
+/// The same of one that is to go on. A shell blocks all signals while it starts a command: one that
+/// works and blocks the signal is looked at again, for 2 ms at most.
+[[nodiscard]] bool handles(pid_t process, int signal);
 [[nodiscard]] bool ignores(pid_t process, int signal);
 
 /// Whether it runs Python, as far as the name of its program says so.
