@@ -243,22 +243,42 @@ void Agent::attend_endpoint() {
 void Agent::check_endpoint() {
   if (local_coordinator_ == nullptr) return;
   const RendezvousConfig& rendezvous = *context_.config().rendezvous;
-  if (rendezvous.given_host.empty()) return;
+  if (!rendezvous.given_host.empty()) check_given_address();
+  for (const std::string& literal : rendezvous.namesakes) check_namesake(literal);
+}
+
+void Agent::check_given_address() {
+  const RendezvousConfig& rendezvous = *context_.config().rendezvous;
   const CoordinatorAddress given{rendezvous.given_host, rendezvous.coordinator.port};
   const auto unanswered = [this, given](const std::string& evidence) {
-    check_.reset();
+    checks_.clear();
     context_.logger().info(run_note("no connection to " + to_text(given) +
                                     " reaches this coordinator (" + evidence +
                                     "): other nodes that use this address may not find it"));
   };
-  check_ = std::make_unique<EndpointCheck>(
-      executor_, context_.config(), given, local_coordinator_->nonce(),
-      EndpointCheck::Tells{[this, given] { join_other(given); }, unanswered});
+  checks_.push_back(std::make_unique<EndpointCheck>(
+      executor_, link_secret_of(context_.config()), given, local_coordinator_->nonce(),
+      EndpointCheck::Tells{[this, given](const std::string&) { join_other(given); }, unanswered}));
+}
+
+/// The endpoint's name has an address of another node, too, as that of a headless service has. Of
+/// coordinators that see each other the one with the least nonce stays, and the name leads to it
+/// once no other one listens.
+void Agent::check_namesake(const std::string& literal) {
+  const CoordinatorAddress& endpoint = context_.config().rendezvous->coordinator;
+  client::LinkSecret secret = link_secret_of(context_.config());
+  secret.host = endpoint.host;
+  const auto other = [this, endpoint, own = local_coordinator_->nonce()](const std::string& nonce) {
+    if (nonce < own) join_other(endpoint);
+  };
+  checks_.push_back(std::make_unique<EndpointCheck>(
+      executor_, std::move(secret), CoordinatorAddress{literal, endpoint.port},
+      local_coordinator_->nonce(), EndpointCheck::Tells{other, [](const std::string&) {}}));
 }
 
 // Two nodes were asked to coordinate the run, and the others find that one.
 void Agent::join_other(const CoordinatorAddress& other) {
-  check_.reset();
+  checks_.clear();
   context_.logger().info(run_note("another process coordinates the run at " + to_text(other) +
                                   ": this node joins it"));
   endpoint_ = other;
@@ -290,7 +310,7 @@ void Agent::release_store(Round round) {
 
 Result<void> Agent::start_group(const protocol::StartRound& start) {
   const Round round = start.stamp.number;
-  check_.reset();
+  checks_.clear();
   const auto served = store_.begin();
   if (!served) return served.error();
   node_ = start.group_rank;

@@ -119,6 +119,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void stand_by(const client::Event& event);
   void attend_endpoint();
   void check_endpoint();
+  void check_given_address();
+  void check_namesake(const std::string& literal);
   void join_other(const CoordinatorAddress& other);
   /// Null: it is elsewhere.
   [[nodiscard]] LocalCoordinator* coordinator_here() const {
@@ -175,7 +177,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   std::unique_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
   CoordinatorAddress endpoint_{};
-  std::unique_ptr<EndpointCheck> check_;  // null: there is nothing to find out
+  std::vector<std::unique_ptr<EndpointCheck>> checks_;  // none: there is nothing to find out
   NodeStore store_;
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()

@@ -2,19 +2,17 @@
 
 #include <utility>
 
-#include "agent/link_secret.hpp"
-
 namespace ddprun {
 
 EndpointCheck::EndpointCheck(const boost::asio::any_io_executor& executor,
-                             const LaunchConfig& config, CoordinatorAddress where,
-                             std::string nonce, Tells tells)
-    : nonce_(std::move(nonce)),
+                             client::LinkSecret secret, const CoordinatorAddress& where,
+                             std::string own, Tells tells)
+    : nonce_(std::move(own)),
       tells_(std::move(tells)),
       timer_(executor),
       link_(
           executor, where.host, where.port, [this](const client::Event& event) { on(event); },
-          link_secret_of(config)) {
+          std::move(secret)) {
   attempt();
 }
 
@@ -35,8 +33,10 @@ void EndpointCheck::on(const client::Event& event) {
 void EndpointCheck::answered(const protocol::Message& message) {
   const auto* probe = std::get_if<protocol::Probe>(&message);
   if (probe != nullptr && probe->nonce != nonce_) {
+    const std::string nonce = probe->nonce;
     const auto tell = tells_.other;  // it may destroy this object
-    return tell();
+    link_.close(link_id_);
+    return tell(nonce);
   }
   link_.close(link_id_);
   if (probe != nullptr) return;

@@ -23,13 +23,14 @@ inline constexpr Duration kCheckSilence = std::chrono::seconds(10);
 class EndpointCheck {
  public:
   /// Both may destroy this object, and nothing is tried after them. `other`: another coordinator
-  /// answers there. `unanswered`: none has, with the evidence of the last attempt.
+  /// answers there, with its nonce. `unanswered`: none has, with the evidence of the last attempt.
   struct Tells {
-    std::function<void()> other;
+    std::function<void(const std::string& nonce)> other;
     std::function<void(const std::string& evidence)> unanswered;
   };
-  EndpointCheck(const boost::asio::any_io_executor& executor, const LaunchConfig& config,
-                CoordinatorAddress where, std::string nonce, Tells tells);
+  /// `own`: the nonce of the coordinator of this process.
+  EndpointCheck(const boost::asio::any_io_executor& executor, client::LinkSecret secret,
+                const CoordinatorAddress& where, std::string own, Tells tells);
 
  private:
   void on(const client::Event& event);

@@ -28,7 +28,8 @@ enum class FileKind {
 struct Whereabouts {
   enum class Place { kHere, kElsewhere, kUnknown };  // kUnknown: the name does not resolve (yet)
   Place place = Place::kUnknown;
-  std::string literal;  // kHere: an own address, preferably not loopback
+  std::string literal;                // kHere: an own address, preferably not loopback
+  std::vector<std::string> others{};  // kHere: addresses of that name that this machine lacks
 };
 
 class Machine {

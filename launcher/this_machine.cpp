@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <memory>
@@ -91,6 +92,20 @@ std::optional<std::string> literal_of(const addrinfo& address) {
                     static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
   if (failure != 0) return std::nullopt;
   return text.data();
+}
+
+/// Literals of the addresses that are not of this machine, each once.
+std::vector<std::string> other_literals(const addrinfo* addresses) {
+  constexpr std::size_t kOthersMax = 64;
+  std::vector<std::string> others;
+  for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) {
+    if (is_own(*address) || others.size() == kOthersMax) continue;
+    auto literal = literal_of(*address);
+    const bool is_new =
+        literal && std::find(others.begin(), others.end(), *literal) == others.end();
+    if (is_new) others.push_back(std::move(*literal));
+  }
+  return others;
 }
 
 /// The first own address; an address that other machines can reach precedes loopback.
@@ -203,7 +218,9 @@ Whereabouts ThisMachine::locate(const std::string& host) const {
   using Place = Whereabouts::Place;
   const AddressList addresses = resolve_here(host == "localhost" ? kLoopbackV4 : host);
   if (addresses == nullptr) return {Place::kUnknown, ""};
-  if (auto literal = own_literal(addresses.get())) return {Place::kHere, *literal};
+  if (auto literal = own_literal(addresses.get())) {
+    return {Place::kHere, *literal, other_literals(addresses.get())};
+  }
   if (host == "localhost") return {Place::kHere, kLoopbackV6};
   return {Place::kElsewhere, ""};
 }

@@ -53,6 +53,9 @@ struct RendezvousConfig {
   // The endpoint's host as given, if this node goes to its own coordinator by loopback, else empty:
   // a certificate names it, and other nodes should reach this node there.
   std::string given_host{};
+  // Addresses of the endpoint's name that this node, which may coordinate, lacks: other nodes that
+  // have one may coordinate, too.
+  std::vector<std::string> namesakes{};
   std::optional<EtcdConfig> etcd{};  // it says where the coordinator is
   // Of a list of hosts: where each would coordinate the run; the first is `coordinator`'s. Else
   // none.

@@ -159,7 +159,9 @@ Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine)
   several.runs_coordinator = c10d_coordinator_need(endpoint.host, found.place, is_host, machine);
   several.own_by_loopback = found.place != Whereabouts::Place::kHere;
   auto plan = plan_several_nodes(several, request, machine);
-  if (plan) add_c10d_notes(*plan, asked);
+  if (!plan) return plan;
+  if (several.runs_coordinator) plan->rendezvous->namesakes = found.others;
+  add_c10d_notes(*plan, asked);
   return plan;
 }
 

@@ -7,7 +7,6 @@ hosts 0, 1, ... with one command line, where {n} is the number of the host.
 
 import contextlib
 import dataclasses
-import shutil
 import signal
 import subprocess
 
@@ -21,6 +20,7 @@ STATIC = "--rdzv-backend=static --node-rank={n} --master-addr={endpoint} --maste
 LIST = "--hosts={endpoint}"
 OWN = "127.0.1.1 node{n}"  # Debian's line of a host's own name
 ALL = "10.77.0.1 node0\n10.77.0.2 node1"
+BOTH = "10.77.0.1 node0\n10.77.0.2 node0"  # as of a headless service, or a round robin of DNS
 
 
 @dataclasses.dataclass
@@ -33,6 +33,9 @@ class Setup:
     network: str = ""  # a function below
     of_root: str = ""  # words for host 0 alone
     endpoint_of_root: str = ""
+
+    def needs(self) -> tuple[str, ...]:
+        return ("namespaces", "iptables") if self.network.startswith("forwarded") else ("namespaces",)
 
 
 SETUPS = [
@@ -68,6 +71,10 @@ SETUPS = [
           network="forwarded_one_way"),
     Setup("c10d: forwarded addresses and is_host", C10D + " --local-addr=203.0.113.{f}",
           endpoint="203.0.113.5", network="forwarded", of_root=" --rdzv-conf=is_host=true"),
+    Setup("c10d: the name has the addresses of both hosts, first that of host 0", C10D, root=BOTH,
+          others=BOTH),
+    Setup("c10d: the name has the addresses of both hosts, each host's own first", C10D,
+          root=BOTH, others="10.77.0.2 node0\n10.77.0.1 node0"),
     Setup("c10d: is_host on both hosts", C10D + " --rdzv-conf=is_host=true",
           endpoint="10.77.0.1"),
 ]
@@ -142,17 +149,19 @@ def words_of(setup: Setup, number: int, wires) -> dict[str, str]:
     return dict(word.removeprefix("--").split("=", 1) for word in text.split())
 
 
-def play(setup: Setup, cluster: Cluster) -> None:
-    if setup.network.startswith("forwarded") and shutil.which("iptables") is None:
-        print(f"skipped: {setup.what}: no program iptables")
-        return
+@contextlib.contextmanager
+def agents_of(setup: Setup, cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "rdzv-endpoint": "None", "rdzv-conf": "None"}
     del cluster.flags["rdzv-backend"]
     cluster.environment["CHAOS_OWN_ADDRESSES"] = "1"
     with hosts(cluster, setup) as wires:
-        agents = [cluster.start(f"host{number}", **{
+        yield [cluster.start(f"host{number}", **{
             key.replace("-", "_"): value for key, value in words_of(setup, number, wires).items()})
             for number in range(2)]
+
+
+def play(setup: Setup, cluster: Cluster) -> None:
+    with agents_of(setup, cluster) as agents:
         one = cluster.wait_for_round(agents)
         expect(len(one.pids) == 2, f"{len(one.pids)} ranks")
         cluster.finish()
@@ -160,7 +169,7 @@ def play(setup: Setup, cluster: Cluster) -> None:
 
 
 for row in SETUPS:
-    case(f"addresses: {row.what}", "namespaces")(lambda cluster, row=row: play(row, cluster))
+    case(f"addresses: {row.what}", *row.needs())(lambda cluster, row=row: play(row, cluster))
 
 
 @case("addresses: a coordinator that nothing reaches at its given address says so", "namespaces")

@@ -10,7 +10,7 @@ from harness import Failed
 class Case:
     sentence: str
     play: Callable
-    needs: tuple[str, ...] = ()  # "torch", "namespaces", "freeze", "slow disk", "etcd"
+    needs: tuple[str, ...] = ()  # "torch", "namespaces", "iptables", "freeze", "slow disk", "etcd"
 
 
 ALL: list[Case] = []

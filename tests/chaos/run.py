@@ -9,6 +9,7 @@ DDPRUN_TEST_SEED is the first. Exit code 77: skipped, the last line says why.
 
 import argparse
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -85,6 +86,8 @@ def missing(one, options) -> str:
         return disks.missing()
     if "etcd" in one.needs:
         return etcd_servers.missing()
+    if "iptables" in one.needs and shutil.which("iptables") is None:
+        return "no program iptables"
     if "slow disk" in one.needs and not options.slow_disk:
         return "no --slow-disk"
     if "torch" in one.needs:
