@@ -30,8 +30,8 @@ namespace ddprun {
 /// Whether it handles or blocks that signal, or that is unknown; one that ended without being
 /// waited for is still known.
 [[nodiscard]] bool may_handle(pid_t process, int signal);
-/// The same of one that is to go on. A shell blocks all signals while it starts a command: one that
-/// works and blocks the signal is looked at again, for 2 ms at most.
+/// The same of one that is to continue. A shell blocks all signals while it starts a command: one
+/// that works and blocks the signal is looked at again, for 2 ms at most.
 [[nodiscard]] bool handles(pid_t process, int signal);
 [[nodiscard]] bool ignores(pid_t process, int signal);
 

@@ -24,8 +24,8 @@ std::set<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// Whoever opens the file meanwhile waits for the lease to end, and the kernel signals its holder:
-/// with SIGIO, which would end this process, unless it is told to use one that is ignored.
+/// A process that opens the file meanwhile waits for the lease to end, and the kernel signals this
+/// one: with SIGIO, which would end it, if not told to use a signal that is ignored.
 bool is_open_elsewhere(int file) {
   if (::fcntl(file, F_SETSIG, SIGURG) != 0) return true;
   return ::fcntl(file, F_SETLEASE, F_WRLCK) != 0;

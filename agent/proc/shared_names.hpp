@@ -1,5 +1,5 @@
 // Names of POSIX shared memory and semaphores (shm_open(3), sem_open(3)) that processes which got
-// SIGKILL leave behind: they occupy memory until somebody removes them. Thread rule: none. Errors:
+// SIGKILL leave behind: they occupy memory until a user removes them. Thread rule: none. Errors:
 // what cannot be read is not named.
 #pragma once
 

@@ -35,7 +35,8 @@ class Setup:
     endpoint_of_root: str = ""
 
     def needs(self) -> tuple[str, ...]:
-        return ("namespaces", "iptables") if self.network.startswith("forwarded") else ("namespaces",)
+        forwards = self.network.startswith("forwarded")
+        return ("namespaces", "iptables") if forwards else ("namespaces",)
 
 
 SETUPS = [

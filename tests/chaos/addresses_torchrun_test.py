@@ -50,8 +50,10 @@ def starts(setup, launcher: str, rdzvd: str) -> bool:
     cluster = Cluster(tools, 1)
     try:
         with address_cases.agents_of(setup, cluster) as agents:
-            cluster.wait_for(lambda: both_met(cluster) or not all(one.is_running() for one in agents),
-                             "two workers that meet", SECONDS)
+            def is_decided():
+                return both_met(cluster) or not all(one.is_running() for one in agents)
+
+            cluster.wait_for(is_decided, "two workers that meet", SECONDS)
             return both_met(cluster)
     except Failed:
         return False

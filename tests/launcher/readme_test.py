@@ -1,5 +1,5 @@
-"""What README.md, WARM.md and SURVIVORS.md show: their commands are run as they stand there, and print
-what stands below them.
+"""What README.md, WARM.md and SURVIVORS.md show: their commands are run as they stand there, and
+print what stands below them.
 
     readme_test.py path/to/ddprun
 """
