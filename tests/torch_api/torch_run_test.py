@@ -30,6 +30,20 @@ except ChildFailedError as error:
     print("first", rank, failure.local_rank, failure.exitcode, failure.pid > 0, failure.message)
 print("here", sys.argv[2:])
 """
+# As `tune run` of torchtune: a parser of its own with torch's actions, two of them renamed.
+TUNE = """
+import argparse, torch.distributed.run as run
+parser = argparse.ArgumentParser()
+for action in run.get_args_parser()._actions:
+    if action.dest == "training_script": action.dest = "recipe"
+    elif action.dest == "training_script_args": action.dest = "recipe_args"
+    if action.dest != "help": parser._add_action(action)
+args = parser.parse_args()
+args.training_script, args.training_script_args = args.recipe, args.recipe_args
+args.standalone = args.module = True
+args.func = print
+run.run(args)
+"""
 FABRIC = """
 import os
 from lightning_fabric import Fabric
@@ -86,6 +100,12 @@ class TorchRun(unittest.TestCase):
         self.assertIn("first 1 1 1 True ", out)
         self.assertIn("ValueError: one of the data", out)
         self.assertIn("here ['fail']", out)
+
+    def test_a_namespace_of_another_parser(self):
+        self.write("rank.py", RANK)
+        program = self.write("tune.py", TUNE)
+        done = self.call(program, "--nproc_per_node", "2", "rank", "--config", "tiny")
+        self.check_ranks(done.stdout, ["--config", "tiny"])
 
     def test_accelerate(self):
         if importlib.util.find_spec("accelerate") is None:
