@@ -238,6 +238,23 @@ Traceback traceback_at(const LineViews& lines, std::size_t heading) {
   return found;
 }
 
+/// An exception that was not caught is shown from the module down. From a function down: that
+/// function caught it.
+bool begins_in_function(const LineViews& lines, std::size_t heading) {
+  constexpr std::array<std::string_view, 3> kOutermost = {
+      ", in <module>", ", in _run_module_as_main", ", in _run_code"};
+  if (heading + 1 >= lines.size()) return false;
+  const std::string_view frame = lines[heading + 1];
+  return has_text(frame, "File \"") && has_text(frame, ", in ") && !has_any_text(frame, kOutermost);
+}
+
+/// A program that failed to import has no thread yet, and many can do without a module.
+bool is_of_import(const LineViews& lines, const Traceback& traceback) {
+  if (traceback.exception >= lines.size()) return false;
+  const std::string_view name = without_rank(lines[traceback.exception]);
+  return name.starts_with("ImportError: ") || name.starts_with("ModuleNotFoundError: ");
+}
+
 }  // namespace
 
 std::optional<Traceback> last_traceback(const LineViews& lines) {
@@ -249,8 +266,10 @@ std::optional<Traceback> last_traceback(const LineViews& lines) {
     const std::size_t earlier = heading_before(lines, before.begin);
     if (earlier == before.begin) break;
     before = traceback_at(lines, earlier);
+    if (before.is_of_thread) continue;
     const Sequel sequel = sequel_of(lines, before.begin, before.end, {});
-    if (!before.is_of_thread && sequel.lines.empty()) return before;
+    const bool was_caught = begins_in_function(lines, earlier) || is_of_import(lines, before);
+    return sequel.lines.empty() && !was_caught ? before : found;
   }
   return found;
 }

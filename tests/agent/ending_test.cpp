@@ -239,10 +239,27 @@ TEST_CASE(
 TEST_CASE("a thread that fails while Python shuts down after an exception is not the cause") {
   const std::string thread = "Exception in thread Thread-1 (work):\n" + kTracebackHeading + kFrame +
                              "RuntimeError: queue is closed\n";
-  const WorkerExit exit = exit_with(ExitStatus::exited(1), kCaughtOom + thread + thread);
+  const std::string uncaught =
+      kTracebackHeading + "  File \"train.py\", line 9, in <module>\n    step()\n" + kFrame + kOom;
+  const WorkerExit exit = exit_with(ExitStatus::exited(1), uncaught + thread + thread);
   CHECK(judge(exit).code == "W-GPU");
   CHECK(exception_of(exit.lines).front() + "\n" == kOom);
   CHECK(verdict_on(1, kCaughtOom + "batch halved\n" + thread).code == "W-EXIT");
+}
+
+TEST_CASE("an exception that was caught and shown before a thread failed is not the cause") {
+  const std::string thread = "Exception in thread Thread-1 (work):\n" + kTracebackHeading + kFrame +
+                             "RuntimeError: loader died\n";
+  const std::string in_function =
+      kTracebackHeading + "  File \"t.py\", line 4, in load\n    open(path)\n";
+  for (const std::string& caught :
+       {in_function + "FileNotFoundError: cache\n",
+        kTracebackHeading + "  File \"t.py\", line 3, in <module>\n    import flash\n"
+                            "ModuleNotFoundError: No module named 'flash'\n"}) {
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), caught + thread);
+    CHECK(judge(exit).code == "W-EXIT");
+    CHECK(exception_of(exit.lines).front() == "RuntimeError: loader died");
+  }
 }
 
 TEST_CASE("an error file is no evidence where its worker raised or reported something else later") {

@@ -174,6 +174,18 @@ TEST_CASE("explain names other ranks that failed by themselves, not those that w
   }
 }
 
+TEST_CASE("explain names a rank of another node that failed by itself") {
+  File one("gpu-01", 0);
+  one.round(1, 1, "first", "round 1", 2).starts(2, 3, 1).exits(500, 1, 1, 7).fails(501, 1, 1);
+  one.ends_round(700, 1, 1).end(900, 1, "failed", 7);
+  File two("gpu-02", 1);
+  two.round(1, 1, "first", "round 1", 2).starts(2, 3, 1).exits(604, 1, 2, 9);
+  two.exits(605, 1, 3, 1, 15).ends_round(700, 1, 1).end(900, 1, "failed", 7);
+  const std::string text = explained({one.record(), two.record()});
+  CHECK_THAT(text, ContainsSubstring("  also failed   rank 2 on gpu-02: exit code 9\n"));
+  CHECK_THAT(text, !ContainsSubstring("also failed   rank 3"));
+}
+
 TEST_CASE("explain blames no rank for a hang, and tells it once for all nodes") {
   File one("gpu-01", 0);
   File two("gpu-02", 1);

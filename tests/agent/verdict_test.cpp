@@ -238,6 +238,9 @@ TEST_CASE("the limit on CPU time is named, also where the kernel sends SIGKILL f
     CHECK(verdict.code == "W-LIMIT");
     CHECK(verdict.evidence == std::vector<std::string>{kCpuLimit + "60 s, it used 60 s"});
   }
+  facts.limits.cpu_seconds = 61;  // as the kernel leaves it
+  CHECK(judge(exit_of(ExitStatus::signaled(SIGXCPU), "", facts)).evidence.front() ==
+        kCpuLimit + "60 s, it used 60 s");
   facts.limits.cpu_used = 3;
   CHECK(judge(exit_of(ExitStatus::signaled(SIGKILL), "", facts)).code == "W-KILLED");
   facts.limits.file_bytes = 5 * kMiB;

@@ -262,21 +262,25 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
   std::size_t shown = failures.size();
   for (const NodeRecord& node : nodes) {
     const auto found = node.rounds.find(round);
-    if (found == node.rounds.end() || !found->second.failure) continue;
-    const Failure& first = *found->second.failure;
-    double began = first.at;
+    if (found == node.rounds.end() || (!found->second.failure && failures.empty())) continue;
+    // None: the first one of the round was on another node, by whose clock it is known.
+    const std::optional<Failure>& first = found->second.failure;
+    double began = first ? first->at : 0;
     for (const Exit& exit : found->second.exits) {
-      if (exit.rank == first.rank) began = exit.at;
+      if (first && exit.rank == first->rank) began = exit.at;
     }
     for (const Exit& exit : found->second.exits) {
       const bool failed = exit.exit_code != 0 || exit.signal != 0;
-      const bool by_itself = failed && exit.sent_signal == 0 && !first.given_up;
-      if (!by_itself || exit.rank == first.rank || ++shown > kFailuresShown) continue;
-      const std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
-                                               : "exit code " + std::to_string(exit.exit_code);
+      const bool is_told = std::any_of(failures.begin(), failures.end(),
+                                       [&](const Failure& one) { return one.rank == exit.rank; });
+      const bool is_first = is_told || (first && (first->given_up || exit.rank == first->rank));
+      const bool by_itself = failed && exit.sent_signal == 0 && !is_first;
+      if (!by_itself || ++shown > kFailuresShown) continue;
+      std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
+                                         : "exit code " + std::to_string(exit.exit_code);
+      if (first) how += ", " + ms_text(std::max(exit.at - began, 0.0)) + " later";
       text += labelled_line("also failed", "rank " + std::to_string(exit.rank) + " on " +
-                                               first.host + ": " + how + ", " +
-                                               ms_text(std::max(exit.at - began, 0.0)) + " later");
+                                               (first ? first->host : node.host) + ": " + how);
     }
   }
   return text;

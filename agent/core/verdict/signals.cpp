@@ -1,6 +1,7 @@
 // Deaths by a signal that ddprun did not send to end the worker, except for SIGKILL (memory.cpp).
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 
 #include "agent/core/ending.hpp"
@@ -139,7 +140,9 @@ std::optional<Verdict> judge_limit_signal(const WorkerExit& exit) {
   const LimitEvidence& limits = exit.evidence.limits;
   if (!exit.status.by_signal()) return std::nullopt;
   const int signal = exit.status.signal();
-  const Amount& cpu = limits.cpu_seconds;
+  Amount cpu = limits.cpu_seconds;
+  // With each SIGXCPU the kernel raises the soft limit by a second.
+  if (signal == SIGXCPU && cpu && limits.cpu_used) cpu = std::min(*cpu, *limits.cpu_used);
   // With `ulimit -t` soft and hard limit are one, and the kernel sends SIGKILL at once.
   const bool killed_at_limit =
       signal == SIGKILL && cpu && limits.cpu_used && *limits.cpu_used + 1 >= *cpu;
