@@ -27,6 +27,7 @@ namespace ddprun::commands {
 namespace {
 
 constexpr off_t kShownFirst = 65536;  // bytes of what was written before
+constexpr std::array<int, 2> kShownOn{STDOUT_FILENO, STDERR_FILENO};
 
 /// One file that is followed.
 struct Followed {
@@ -44,7 +45,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
 /// Standard output and standard error of `pid` that are files; one of them if both are the same.
 Files open_consoles_of(std::int64_t pid) {
   Files files;
-  for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
+  for (const int number : kShownOn) {
     const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
     struct stat facts = {};
     if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
@@ -58,6 +59,17 @@ Files open_consoles_of(std::int64_t pid) {
     files.push_back(std::move(file));
   }
   return files;
+}
+
+/// Whether what this command shows would be appended to one of the files, which it would show
+/// again.
+bool writes_into(const Files& files) {
+  return std::any_of(files.begin(), files.end(), [](const auto& one) {
+    struct stat shown_on = {};
+    return std::any_of(kShownOn.begin(), kShownOn.end(), [&](int number) {
+      return ::fstat(number, &shown_on) == 0 && is_same(one->facts, shown_on);
+    });
+  });
 }
 
 /// Copies what is there. Returns 0 or errno.
@@ -106,6 +118,11 @@ int attach(const Arguments& arguments, const Environment& environment) {
     return fail(name +
                 " writes to a terminal or a pipe, which no other process can read; attach shows "
                 "runs whose output is in a file: ddprun --detach, nohup, a batch job");
+  }
+  if (writes_into(files)) {
+    return fail(name +
+                " writes to the file that the output of this command goes to, which would "
+                "show itself; redirect ddprun attach elsewhere");
   }
   const Descriptor changes(::inotify_init1(IN_CLOEXEC));
   for (const auto& one : files) {

@@ -149,6 +149,18 @@ class Attach(unittest.TestCase):
         self.assertIn("[ATTACH]", attached.stderr.readline())
         return attached
 
+    def test_attach_does_not_show_the_file_that_it_writes_to(self):
+        run = self.detached("sh", "-c", "echo before; read line < fifo")
+        os.mkfifo(self.folder / "fifo")
+        self.assertEqual(run.wait_for_return(), 0, run.told)
+        output = os.readlink(f"/proc/{run.pid}/fd/1")
+        with open(output, "a", encoding="utf-8") as same:
+            done = subprocess.run([DDPRUN, "attach", str(run.pid)], env=run.environment, text=True,
+                                  stdout=same, stderr=subprocess.PIPE, timeout=HUNG, check=False)
+        self.assertEqual(done.returncode, 1)
+        (self.folder / "fifo").write_text("x\n")
+        self.assertIn("which would show itself", done.stderr)
+
     def test_attach_shows_what_was_written_and_what_comes_until_the_run_ends(self):
         run = self.detached("sh", "-c", "echo before; read line < fifo; echo after")
         os.mkfifo(self.folder / "fifo")
