@@ -7,19 +7,22 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace ddprun {
 namespace {
 
-constexpr std::size_t kLookedMax = 4096;
+constexpr std::size_t kNamesMax = 4096;
 
-std::set<std::string> names_in(const std::string& directory) {
+/// None: there are more than kNamesMax, which other users may have made.
+std::optional<std::set<std::string>> names_in(const std::string& directory) {
   std::set<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(directory.c_str()), ::closedir);
   if (list == nullptr) return names;
   while (const dirent* item = ::readdir(list.get())) {
     if (item->d_type == DT_REG) names.insert(item->d_name);
+    if (names.size() > kNamesMax) return std::nullopt;
   }
   return names;
 }
@@ -38,10 +41,10 @@ SharedNames::SharedNames(std::string directory)
 
 SharedNames::Left SharedNames::left() const {
   Left left;
-  std::size_t looked = 0;
-  for (const std::string& name : names_in(directory_)) {
-    if (before_.contains(name)) continue;
-    if (++looked > kLookedMax) break;
+  const auto now = names_in(directory_);
+  if (!before_ || !now) return left;
+  for (const std::string& name : *now) {
+    if (before_->contains(name)) continue;
     const std::string path = directory_ + "/" + name;
     const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) continue;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ class SharedNames {
 
  private:
   std::string directory_;
-  std::set<std::string> before_;
+  std::optional<std::set<std::string>> before_;  // none: too many to look at
 };
 
 }  // namespace ddprun
