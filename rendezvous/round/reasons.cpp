@@ -35,7 +35,7 @@ const std::string kAfterLoss = "the coordinator restarted or lost all connection
 /// Why ranks are not stopped although a node is missing.
 [[nodiscard]] std::string kept_text(std::size_t missing, const protocol::Terms& terms) {
   const char* const who = missing == 1 ? "it is" : "they are";
-  return std::string("; the ranks are kept until ") + who +
+  return std::string("; the round is kept until ") + who +
          " back or replaced: a round needs at least " + nodes_text(terms.nodes_min);
 }
 

@@ -135,7 +135,7 @@ def agent_stopped_below_minimum(cluster: Cluster):
     first = cluster.wait_for_round(agents)
     pids = [pid for agent in agents for pid in first.pids_of(agent)]
     agents[1].send(signal.SIGSTOP)
-    cluster.wait_for_text(agents[0], "the ranks are kept until it is back")
+    cluster.wait_for_text(agents[0], "the round is kept until it is back")
     agents[1].send(signal.SIGCONT)
     cluster.wait_for_text(agents[0], "is back after .* continues")
     expect(all(map(processes.is_alive, pids)), "ranks have ended")
@@ -152,7 +152,7 @@ def root_stopped_below_minimum(cluster: Cluster):
     first = cluster.wait_for_round([root, *others])
     pids = [pid for agent in (root, *others) for pid in first.pids_of(agent)]
     root.send(signal.SIGSTOP)
-    cluster.wait_for(lambda: any("the ranks are kept" in one.text() for one in others),
+    cluster.wait_for(lambda: any("the round is kept" in one.text() for one in others),
                      "a line about the wait")
     root.send(signal.SIGCONT)
     cluster.wait_for_text(root, "coordinates the run|the run is coordinated by")

@@ -55,7 +55,7 @@ TEST_CASE("silence that leaves too few nodes stops no rank, and all are told wha
   CHECK(!desk.last<Stop>(1));
   REQUIRE(desk.last<Waiting>(1));
   CHECK_THAT(desk.last<Waiting>(1)->text, ContainsSubstring("no heartbeat from b for 5 s"));
-  CHECK_THAT(desk.last<Waiting>(1)->text, ContainsSubstring("the ranks are kept"));
+  CHECK_THAT(desk.last<Waiting>(1)->text, ContainsSubstring("the round is kept"));
   CHECK(desk.last<Waiting>(1)->left > minutes(9));
   CHECK(desk.run_.status(desk.now_).why == desk.last<Waiting>(1)->text);
 }
@@ -243,7 +243,7 @@ TEST_CASE("a candidate with a majority below MIN keeps the ranks, and speaks for
   CHECK(!desk.last<Stop>(1));
   CHECK(!desk.abdicated_);
   REQUIRE(desk.last<Waiting>(2));
-  CHECK_THAT(desk.last<Waiting>(2)->text, ContainsSubstring("the ranks are kept"));
+  CHECK_THAT(desk.last<Waiting>(2)->text, ContainsSubstring("the round is kept"));
   CHECK(desk.run_.decides_after() == Round(3));
   SECTION("the round is whole again when the last one comes") {
     desk.say(3, claims("a", 0));
