@@ -33,7 +33,7 @@ namespace {
 AgentIdentity identify(const RunContext& context, const LocalCoordinator* local_coordinator) {
   using Coordinator = AgentIdentity::Coordinator;
   const bool here = local_coordinator != nullptr || !context.config().rendezvous;
-  return {AgentId(random_uuid()), context.hostname(),
+  return {AgentId(uuid_of_process()), context.hostname(),
           here ? Coordinator::kHere : Coordinator::kElsewhere, net::outward_addresses()};
 }
 
@@ -177,7 +177,10 @@ bool Agent::waits_as_spare_node(const client::Event& event) const {
 }
 
 void Agent::request_stop(const ReceivedSignal& received) {
-  if (stopped_by_.number == 0) stopped_by_ = received;
+  if (stopped_by_.number == 0) {
+    stopped_by_ = received;
+    ranks_are_stopped_ = runner_ != nullptr;
+  }
   context_.events().record(signal_event(received.number, "stop", received.from));
   if (context_.spares() != nullptr) context_.spares()->stop();
   driver_.request_stop(received);
@@ -258,22 +261,26 @@ void Agent::check_given_address() {
   };
   checks_.push_back(std::make_unique<EndpointCheck>(
       executor_, link_secret_of(context_.config()), given, local_coordinator_->nonce(),
-      EndpointCheck::Tells{[this, given](const std::string&) { join_other(given); }, unanswered}));
+      kCheckSilence,
+      EndpointCheck::Tells{[this, given](const protocol::Probe&) { join_other(given); },
+                           unanswered}));
 }
 
 /// The endpoint's name has an address of another node, too, as that of a headless service has. Of
-/// coordinators that see each other the one with the least nonce stays, and the name leads to it
-/// once no other one listens.
+/// coordinators that see each other one that has had a round stays, else the one with the least
+/// nonce, and the name leads to it once no other one listens.
 void Agent::check_namesake(const std::string& literal) {
   const CoordinatorAddress& endpoint = context_.config().rendezvous->coordinator;
   client::LinkSecret secret = link_secret_of(context_.config());
   secret.host = endpoint.host;
-  const auto other = [this, endpoint, own = local_coordinator_->nonce()](const std::string& nonce) {
-    if (nonce < own) join_other(endpoint);
+  const auto other = [this, endpoint,
+                      own = local_coordinator_->nonce()](const protocol::Probe& answer) {
+    if (answer.had_round || answer.nonce < own) join_other(endpoint);
   };
   checks_.push_back(std::make_unique<EndpointCheck>(
       executor_, std::move(secret), CoordinatorAddress{literal, endpoint.port},
-      local_coordinator_->nonce(), EndpointCheck::Tells{other, [](const std::string&) {}}));
+      local_coordinator_->nonce(), Duration::max(),
+      EndpointCheck::Tells{other, [](const std::string&) {}}));
 }
 
 // Two nodes were asked to coordinate the run, and the others find that one.

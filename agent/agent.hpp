@@ -188,6 +188,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   CarriedWorkers carried_;               // between two groups
   std::string note_;                     // the last one that was logged
   ReceivedSignal stopped_by_;            // the first stop signal; number 0: none came
+  bool ranks_are_stopped_ = false;       // it came while ranks lived
   std::string signal_note_;              // of the last signal that was passed on
   LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;

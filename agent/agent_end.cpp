@@ -177,7 +177,7 @@ void Agent::report_left(const client::End& end) {
   }
   const std::string from = stopped_by_.from.empty() ? "" : " from " + stopped_by_.from;
   context_.leave_own_error("ddprun was stopped by " + signal_name(signal) + from);
-  if (!last_) {
+  if (!last_ || !ranks_are_stopped_) {
     context_.logger().warn(left_line(signal));
     return;
   }

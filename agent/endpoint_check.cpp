@@ -6,8 +6,10 @@ namespace ddprun {
 
 EndpointCheck::EndpointCheck(const boost::asio::any_io_executor& executor,
                              client::LinkSecret secret, const CoordinatorAddress& where,
-                             std::string own, Tells tells)
+                             std::string own, Duration silence, Tells tells)
     : nonce_(std::move(own)),
+      run_(secret.run),
+      silence_(silence),
       tells_(std::move(tells)),
       timer_(executor),
       link_(
@@ -22,7 +24,7 @@ void EndpointCheck::attempt() {
 
 void EndpointCheck::on(const client::Event& event) {
   if (std::holds_alternative<client::LinkUp>(event)) {
-    link_.send(link_id_, protocol::Probe{nonce_});
+    link_.send(link_id_, protocol::Probe{nonce_, run_});
   } else if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
     answered(incoming->message);
   } else if (const auto* down = std::get_if<client::LinkDown>(&event)) {
@@ -33,10 +35,11 @@ void EndpointCheck::on(const client::Event& event) {
 void EndpointCheck::answered(const protocol::Message& message) {
   const auto* probe = std::get_if<protocol::Probe>(&message);
   if (probe != nullptr && probe->nonce != nonce_) {
-    const std::string nonce = probe->nonce;
+    const protocol::Probe answer = *probe;
     const auto tell = tells_.other;  // it may destroy this object
     link_.close(link_id_);
-    return tell(nonce);
+    ask_later();
+    return tell(answer);
   }
   link_.close(link_id_);
   if (probe != nullptr) return;
@@ -45,10 +48,14 @@ void EndpointCheck::answered(const protocol::Message& message) {
 }
 
 void EndpointCheck::again(const std::string& evidence) {
-  if (Clock::now() - began_ >= kCheckSilence) {
+  if (Clock::now() - began_ >= silence_) {
     const auto tell = tells_.unanswered;
     return tell(evidence);
   }
+  ask_later();
+}
+
+void EndpointCheck::ask_later() {
   timer_.expires_after(kCheckInterval);
   // A timer that has expired already is not cancelled any more.
   timer_.async_wait(

@@ -22,23 +22,27 @@ inline constexpr Duration kCheckSilence = std::chrono::seconds(10);
 
 class EndpointCheck {
  public:
-  /// Both may destroy this object, and nothing is tried after them. `other`: another coordinator
-  /// answers there, with its nonce. `unanswered`: none has, with the evidence of the last attempt.
+  /// Both may destroy this object. `other`: another coordinator of the run answers there; it is
+  /// asked again if this object lives on. `unanswered`: none has, with the evidence of the last
+  /// attempt.
   struct Tells {
-    std::function<void(const std::string& nonce)> other;
+    std::function<void(const protocol::Probe& answer)> other;
     std::function<void(const std::string& evidence)> unanswered;
   };
-  /// `own`: the nonce of the coordinator of this process.
+  /// `own`: the nonce of the coordinator of this process. `silence`: see Tells.
   EndpointCheck(const boost::asio::any_io_executor& executor, client::LinkSecret secret,
-                const CoordinatorAddress& where, std::string own, Tells tells);
+                const CoordinatorAddress& where, std::string own, Duration silence, Tells tells);
 
  private:
   void on(const client::Event& event);
   void answered(const protocol::Message& message);
   void attempt();
   void again(const std::string& evidence);
+  void ask_later();
 
   const std::string nonce_;
+  const std::string run_;
+  const Duration silence_;
   const Tells tells_;
   const TimePoint began_ = Clock::now();
   boost::asio::steady_timer timer_;

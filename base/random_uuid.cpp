@@ -37,4 +37,9 @@ std::string random_uuid() {
   return boost::uuids::to_string(uuid);
 }
 
+const std::string& uuid_of_process() {
+  static const std::string own = random_uuid();
+  return own;
+}
+
 }  // namespace ddprun

@@ -8,6 +8,7 @@
 #include "agent/round_store.hpp"
 #include "agent/store_peers.hpp"
 #include "base/message_line.hpp"
+#include "base/random_uuid.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun {
@@ -58,6 +59,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.store.connections = connections_max(launch.config);
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
+  options.own_agent = AgentId(uuid_of_process());
   options.status = launch.status;
   options.secret = launch.config.rendezvous->secret;
   options.certificates = launch.config.rendezvous->certificates;

@@ -205,11 +205,12 @@ net::Reactor::Turn Server::Impl::on_batch_end() {
                                             : net::Reactor::Turn::kMayContinue;
 }
 
-// Of those that have said nothing the oldest of the address that has most goes: who keeps the
-// places of one address keeps out itself.
+// Of those that have not said hello, or not proved who they are, the oldest of the address that has
+// most goes: a peer that keeps the places of one address keeps out itself.
 void Server::Impl::make_room() {
-  if (silent_.size() == 0) return;
-  Link& loser = *links_.find(silent_.loser());
+  const Unproven& most = silent_.size() < unproven_.size() ? unproven_ : silent_;
+  if (most.size() == 0) return;
+  Link& loser = *links_.find(most.loser());
   log_once(loser, "silent, and another connection needs its place");
   mark_closed(loser);
 }
@@ -227,7 +228,8 @@ void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
     return;
   }
   read_some(link);
-  if (link.state == LinkState::kArriving && link.held.empty()) {
+  const bool says_hello = link.state == LinkState::kAgent && link.due;
+  if (link.tls == nullptr && (link.state == LinkState::kArriving || says_hello)) {
     silent_.add(link.id, network_of(net::address_text(link.from)));
   }
   const bool is_ready = link.state == LinkState::kClosed || link.state == LinkState::kAtGate;

@@ -150,6 +150,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
+  void answer(Link& link, const protocol::Probe& probe);
   void on_hello(Link& link, protocol::Message message);
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
   [[nodiscard]] static bool can_coordinate(const Link& link, const round::Peer& peer,
@@ -252,7 +253,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::list<std::uint64_t> incomplete_;       // links with counted partial bytes, longest first
   Unproven unproven_;                         // links whose agents have proved nothing yet
-  Unproven silent_;                           // links that have said nothing yet
+  Unproven silent_;                           // links without a hello, in clear text
   boost::asio::steady_timer unproven_timer_;  // runs only while such a link waits for its turn
   LogQuota unproven_quota_{1, kUnprovenLineInterval};
   std::size_t rejected_ = 0;  // links without the proof, and agents in clear text

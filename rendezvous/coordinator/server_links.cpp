@@ -76,9 +76,9 @@ void Server::Impl::understand(Link& link, std::string_view input) {
 }
 
 void Server::Impl::arrive(Link& link, std::string_view input) {
-  silent_.remove(link.id);
   link.held.append(input);
   const Speaks speaks = protocol_of(link.held);
+  if (speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) silent_.remove(link.id);
   if (link.tls != nullptr && speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) {
     log_once(link, "TLS: no agent");
     return lose(link, "no agent");
@@ -310,7 +310,6 @@ void Server::Impl::mark_closed(Link& link) {
   forget_leader(link);
   link.state = LinkState::kClosed;
   link.run.reset();
-  silent_.remove(link.id);
   forget_due(link);
   forget_partial(link);
   forget_handshake(link);
@@ -325,6 +324,7 @@ void Server::Impl::set_due(Link& link) {
 }
 
 void Server::Impl::forget_due(Link& link) {
+  silent_.remove(link.id);
   if (link.due) due_.erase(*link.due);
   link.due.reset();
 }

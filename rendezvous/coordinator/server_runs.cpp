@@ -31,15 +31,23 @@ void Server::Impl::on_message(Link& link, Message message) {
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
   if (link.run == nullptr && lead != nullptr) return on_lead(link, *lead);
-  if (link.run == nullptr && std::holds_alternative<Probe>(message)) {
-    send(link, frame_of(Probe{nonce_}));
-    return close_link(link);
-  }
+  const auto* probe = std::get_if<Probe>(&message);
+  if (link.run == nullptr && probe != nullptr) return answer(link, *probe);
   if (link.run == nullptr) return refuse_as_malformed(link, not_hello(message));
   // Only a hello needs the address of its sender.
   round::Peer peer;
   if (is_hello) peer = peer_of(link);
   step(link.run, round::Received{round::LinkId(link.id), std::move(peer), std::move(message)});
+}
+
+void Server::Impl::answer(Link& link, const Probe& probe) {
+  const auto served = runs_.begin();
+  const bool knows = options_.only_run && served != runs_.end();
+  if (options_.only_run && !probe.run_id.empty() && probe.run_id != options_.only_run->value()) {
+    return refuse(link, {RefusalCode::kWrongRun, "another run is coordinated here", {}});
+  }
+  send(link, frame_of(Probe{nonce_, "", knows && served->second->run.had_round()}));
+  close_link(link);
 }
 
 // The key of a link belongs to one run; a certificate is for all.
@@ -49,6 +57,7 @@ bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) c
 
 void Server::Impl::on_hello(Link& link, Message message) {
   Hello& hello = std::get<Hello>(message);
+  hello.runs_coordinator = hello.runs_coordinator && hello.agent == options_.own_agent;
   if (send_there(link, hello)) return;
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();

@@ -454,6 +454,8 @@ template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Probe>
 void fields(Io& io, Value& probe) {
   io.short_text("nonce", probe.nonce);
+  io.optional_text("run_id", probe.run_id);
+  io.flag("had_round", probe.had_round);
 }
 
 template <class Io, class Value>

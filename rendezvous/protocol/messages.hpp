@@ -395,11 +395,13 @@ struct Moved {
   friend bool operator==(const Moved&, const Moved&) = default;
 };
 
-/// Agent, in place of hello: which coordinator answers at this address? Coordinator: the one with
-/// this nonce.
+/// Agent, in place of hello: which coordinator of this run answers at this address? Coordinator:
+/// the one with this nonce, and whether its run has had a round.
 struct Probe {
   static constexpr std::string_view kType = "probe";
   std::string nonce{};
+  std::string run_id{};  // of who asks; empty: any
+  bool had_round = false;
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 

@@ -108,6 +108,15 @@ std::optional<Refused> refuse_hello(const Hello& hello) {
   return std::nullopt;
 }
 
+std::optional<Refused> refuse_claim(const Hello& hello, const RunTerms& run_terms) {
+  const int least = run_terms.terms.nodes_min;
+  if (!hello.claim || hello.claim->group_size >= least) return std::nullopt;
+  return refused(RefusalCode::kMalformed,
+                 "round " + std::to_string(hello.claim->stamp.number.value()) + " claimed by " +
+                     hello.host + " cannot be: it has fewer than " + std::to_string(least) +
+                     " nodes, the least of this run");
+}
+
 std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
   if (hello.run_id == run) return std::nullopt;
   return refused(RefusalCode::kWrongRun,

@@ -26,6 +26,10 @@ struct RunTerms {
 /// What is wrong with the hello, whatever the run: protocol number, contradictory terms.
 [[nodiscard]] std::optional<protocol::Refused> refuse_hello(const protocol::Hello& hello);
 
+/// A claim of a round with fewer nodes than the run allows.
+[[nodiscard]] std::optional<protocol::Refused> refuse_claim(const protocol::Hello& hello,
+                                                            const RunTerms& run_terms);
+
 /// A hello that asks another run than the one served here.
 [[nodiscard]] std::optional<protocol::Refused> refuse_run(const protocol::Hello& hello,
                                                           const RunId& run);

@@ -115,6 +115,7 @@ class Run {
     if (!rounds_.formed || !majority_.is_known() || lacks_majority()) return std::nullopt;
     return majority_.stamp().number;
   }
+  [[nodiscard]] bool had_round() const { return rounds_.formed; }
   /// The last round that was formed or rebuilt; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last; }
   /// The settled round by which the next one is measured; number 0: none.

@@ -138,6 +138,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   const bool fresh = is_first_of_new_run(hello);
   const RunTerms run_terms = fresh || !run_terms_ ? first_terms(hello) : *run_terms_;
   if (auto refused = refuse_terms(hello, run_terms)) return refused;
+  if (auto refused = refuse_claim(hello, run_terms)) return refused;
   if (auto refused = refusal_of_round(hello)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
   if (hello.node_rank) {

@@ -13,6 +13,7 @@
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
+#include "base/random_uuid.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server.hpp"
@@ -29,6 +30,7 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
   if (!listener) return listener.error();
   coordinator::ServerOptions options;
   options.only_run = config.run_id;
+  options.own_agent = AgentId(uuid_of_process());
   auto server =
       std::make_unique<coordinator::Server>(executor, std::move(*listener), std::move(options));
   if (const auto started = server->start(); !started) return started.error();

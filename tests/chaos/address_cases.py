@@ -183,3 +183,37 @@ def unreached(cluster: Cluster):
                                     r"coordinator \(203\.0\.113\.5:29500: network is unreachable\)")
         root.send(signal.SIGTERM)
         cluster.end_all(143)
+
+
+@contextlib.contextmanager
+def at_one_name(cluster: Cluster):
+    """What starts an agent of a run of one or two nodes on a host whose endpoint has both."""
+    both = Setup("", "", root=BOTH, others=BOTH)
+    cluster.flags |= {"nnodes": "1:2", "rdzv-endpoint": "node0:29500"}
+    cluster.conf |= {"last_call_timeout": 1}
+    cluster.environment["CHAOS_OWN_ADDRESSES"] = "1"
+    with hosts(cluster, both):
+        yield lambda number, **more: cluster.start(f"host{number}", **more)
+
+
+@case("addresses: a node finds its run late to a name with the addresses of both hosts",
+      "namespaces")
+def late_at_one_name(cluster: Cluster):
+    with at_one_name(cluster) as start:
+        first = start(0)
+        alone = cluster.wait_for_round([first])
+        second = start(1)
+        cluster.wait_for_round([first, second], after=alone)
+        cluster.finish()
+        cluster.end_all(0)
+
+
+@case("addresses: two runs at a name with the addresses of both hosts are two", "namespaces")
+def two_runs_at_one_name(cluster: Cluster):
+    with at_one_name(cluster) as start:
+        one, other = start(0), start(1, rdzv_id=cluster.run_id + "-other")
+        cluster.wait_for(lambda: len(cluster.rounds()) == 2, "a round of each run")
+        cluster.hosts_are_cut_off = cluster.began_apart = True  # there are two rounds of a number
+        cluster.finish()
+        cluster.end_all(0)
+        expect("joins it" not in one.text() + other.text(), "a run went to the other one")

@@ -94,6 +94,7 @@ TEST_CASE("a node that was given no round keeps no client waiting, whatever it c
   auto claims = at("c", "127.0.0.1");
   auto& claim = claims.claim.emplace();
   claim.stamp = {first.stamp.number, "another"};
+  claim.group_size = 2;
   claim.state = NodeState::kStarting;
   Agent spare(coordinator.port(), claims);
   spare.await<protocol::Stop>();  // which it does not answer

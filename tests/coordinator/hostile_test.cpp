@@ -68,6 +68,18 @@ TEST_CASE("what an agent says of itself forges no line of the log, and turns no 
   CHECK(unnamed.closed());
 }
 
+TEST_CASE("connections that do not finish their hello give way to other addresses") {
+  ServerOptions options;
+  options.store.connections = 8;
+  LiveCoordinator coordinator(options);
+  std::vector<std::unique_ptr<Client>> half;
+  for (int i = 0; i < 24; ++i) {
+    half.push_back(std::make_unique<Client>(coordinator.port()));
+    half.back()->send(i % 2 == 0 ? "D" : "DDPR\0"s);
+  }
+  check_still_serves(coordinator);
+}
+
 TEST_CASE("a run without agents gives its place to another") {
   Limits limits;
   limits.runs = 1;

@@ -10,6 +10,7 @@ namespace {
 ServerOptions followed() {
   ServerOptions options;
   options.only_run = RunId("run");
+  options.own_agent = AgentId("agent-run-a");
   options.succession.options.exists = true;
   options.succession.options.at_endpoint = true;
   return options;
@@ -249,6 +250,41 @@ TEST_CASE("a lead far beyond the rounds of a run is not believed") {
   stranger.await<Refused>();
   member.say(Beat{});
   member.await<Beat>();
+}
+
+TEST_CASE("a node that says it has the coordinator and has not is any other spare") {
+  LiveCoordinator coordinator(followed());
+  std::vector<Hello> hellos{elastic_hello("a"), elastic_hello("b"), elastic_hello("c")};
+  for (Hello& hello : hellos) hello.terms.nodes_min = 2;
+  Agent first(coordinator.port(), hellos[0]);
+  Agent second(coordinator.port(), hellos[1]);
+  (void)first.start_round();
+  (void)second.start_round();
+  hellos[2].runs_coordinator = true;
+  Agent stranger(coordinator.port(), hellos[2]);
+  (void)stranger.await<Waiting>();
+  stranger.say(Leave{42, "bye", Round(0), true});
+  CHECK(stranger.closed());
+  first.say(Beat{});
+  bool ended = false;
+  for (Message next = first.next(); !std::holds_alternative<Beat>(next); next = first.next()) {
+    ended = ended || std::holds_alternative<Done>(next) || std::holds_alternative<Stop>(next);
+  }
+  CHECK_FALSE(ended);
+}
+
+TEST_CASE("a probe is answered for its own run alone, and says whether that has had a round") {
+  LiveCoordinator coordinator(followed());
+  const auto ask = [&coordinator](const std::string& run) {
+    Agent asking(coordinator.port());
+    asking.say(Probe{"n", run});
+    return asking.next();
+  };
+  CHECK(std::holds_alternative<Refused>(ask("other")));
+  CHECK_FALSE(std::get<Probe>(ask("run")).had_round);
+  Agent alone(coordinator.port(), hello_of("run", "a", 1));
+  (void)alone.start_round();
+  CHECK(std::get<Probe>(ask("run")).had_round);
 }
 
 TEST_CASE("a coordinator that resigns listens no longer when its agents' links end") {

@@ -400,8 +400,8 @@ TEST_CASE("lead preserves every field") {
   CHECK(round_trip(elsewhere) == Message(elsewhere));
 }
 
-TEST_CASE("a probe preserves its nonce") {
-  const Probe probe{"1b4e28ba-2fa1-41d2-883f-0016d3cca427"};
+TEST_CASE("a probe preserves its nonce, run and round") {
+  const Probe probe{"1b4e28ba-2fa1-41d2-883f-0016d3cca427", "7f3a", true};
   CHECK(round_trip(probe) == Message(probe));
 }
 

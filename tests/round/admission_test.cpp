@@ -147,3 +147,17 @@ TEST_CASE("runs of other lists of hosts are other runs, whatever else they have 
   same.terms.endpoints.clear();  // it has the address alone
   CHECK_FALSE(refuse_terms(same, run_terms_of(first)));
 }
+
+TEST_CASE("a round of fewer nodes than the run allows cannot have been") {
+  Hello first = running("a", "train.py");
+  first.terms.nodes_min = 2;
+  first.terms.nodes_max = 4;
+  Hello claims = running("b", "train.py");
+  claims.terms.nodes_min = 1;
+  claims.claim = Claim{{Round(7), "x"}, 0, 1, RestartCount(0), NodeState::kSucceeded};
+  REQUIRE(refuse_claim(claims, run_terms_of(first)));
+  CHECK_THAT(refuse_claim(claims, run_terms_of(first))->sentence,
+             ContainsSubstring("round 7 claimed by b cannot be"));
+  claims.claim->group_size = 2;
+  CHECK_FALSE(refuse_claim(claims, run_terms_of(first)));
+}
