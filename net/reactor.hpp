@@ -87,6 +87,8 @@ class Reactor {
   void unwatch(Connection& connection);
   /// Call when a descriptor may have become free. Cheap while accepting.
   void resume_accepting();
+  /// Whether events that the kernel has told of at once are left for the next turn.
+  [[nodiscard]] bool is_amid_batch() const { return next_ < fetched_; }
   /// Closes the listener, and reports nothing any more.
   void close();
 

@@ -39,6 +39,8 @@ inline constexpr int kRsaBitsMax = 2048;
 inline constexpr std::size_t kHandshakeBytesMax = 64 * 1024;
 /// That handshakes wait is said once in this time.
 inline constexpr std::chrono::minutes kUnprovenLineInterval{10};
+/// Lost connections wait so long for the rest of what the kernel has told of at once.
+inline constexpr std::chrono::milliseconds kLossesKept{5};
 /// Bytes received from one connection per turn.
 inline constexpr std::size_t kReceiveBytes = 4 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost

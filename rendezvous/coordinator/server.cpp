@@ -96,6 +96,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       partial_(options_.limits.partial_bytes),
       author_(round::author_name(options_.term, random_uuid())),
       unproven_timer_(executor),
+      settle_timer_(executor),
       last_record_(options_.record.value_or(RunRecord{})),
       keeper_timer_(executor) {
   reactor_.listen(std::move(listener));
@@ -139,6 +140,7 @@ void Server::Impl::close() {
   idle_timeout_.cancel();
   rest_timer_.cancel();
   unproven_timer_.cancel();
+  settle_timer_.cancel();
   keeper_timer_.cancel();
   gate_timer_.cancel();
   at_gate_.clear();
@@ -199,10 +201,26 @@ asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
   }
 }
 
+// Nodes that go down together cost the others one round, also where their events take several
+// turns.
 net::Reactor::Turn Server::Impl::on_batch_end() {
-  settle_all();
+  if (!lost_.empty() && reactor_.is_amid_batch()) {
+    settle_soon();
+  } else {
+    settle_all();
+  }
   return std::exchange(peer_floods_, false) ? net::Reactor::Turn::kIsUsedUp
                                             : net::Reactor::Turn::kMayContinue;
+}
+
+/// The rest of the batch may never come: its connections may be closed by then.
+void Server::Impl::settle_soon() {
+  if (std::exchange(settles_soon_, true)) return;
+  settle_timer_.expires_after(kLossesKept);
+  settle_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    self->settles_soon_ = false;
+    if (!error && !self->closed_) self->settle_all();
+  });
 }
 
 // Of those that have not said hello, or not proved who they are, the oldest of the address that has

@@ -126,6 +126,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void arm_idle_timeout();
   void close_idle_links();
   void settle_all();
+  void settle_soon();
   [[nodiscard]] Link* find(std::uint64_t id);
   void log_once(const Link& link, const std::string& cause);
 
@@ -256,6 +257,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   Unproven silent_;                           // links without a hello, in clear text
   boost::asio::steady_timer unproven_timer_;  // runs only while such a link waits for its turn
   LogQuota unproven_quota_{1, kUnprovenLineInterval};
+  boost::asio::steady_timer settle_timer_;  // runs only while losses wait for the rest of a batch
+  bool settles_soon_ = false;
   std::size_t rejected_ = 0;  // links without the proof, and agents in clear text
   std::multimap<TimePoint, std::uint64_t> resting_;  // links, by when they are read again
   std::vector<std::uint64_t> to_flush_;
