@@ -18,11 +18,12 @@ constexpr std::size_t kNamesMax = 4096;
 /// None: there are more than kNamesMax, which other users may have made.
 std::optional<std::set<std::string>> names_in(const std::string& directory) {
   std::set<std::string> names;
+  std::size_t looked = 0;
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(directory.c_str()), ::closedir);
   if (list == nullptr) return names;
   while (const dirent* item = ::readdir(list.get())) {
+    if (++looked > kNamesMax) return std::nullopt;
     if (item->d_type == DT_REG) names.insert(item->d_name);
-    if (names.size() > kNamesMax) return std::nullopt;
   }
   return names;
 }

@@ -150,7 +150,7 @@ void Server::Impl::close() {
   due_.clear();
   incomplete_.clear();
   unproven_ = {};
-  silent_ = {};
+  unheard_ = {};
   links_.clear();
   closed_links_.clear();
   runs_.clear();
@@ -223,13 +223,13 @@ void Server::Impl::settle_soon() {
   });
 }
 
-// Of those that have not said hello, or not proved who they are, the oldest of the address that has
-// most goes: a peer that keeps the places of one address keeps out itself.
+// The oldest connection of the address that has most gives way, of those without a hello or without
+// a proof: a peer that keeps the places of one address keeps out itself.
 void Server::Impl::make_room() {
-  const Unproven& most = silent_.size() < unproven_.size() ? unproven_ : silent_;
+  const Unproven& most = unheard_.size() < unproven_.size() ? unproven_ : unheard_;
   if (most.size() == 0) return;
   Link& loser = *links_.find(most.loser());
-  log_once(loser, "silent, and another connection needs its place");
+  log_once(loser, "no hello yet, and another connection needs its place");
   mark_closed(loser);
 }
 
@@ -248,7 +248,7 @@ void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
   read_some(link);
   const bool says_hello = link.state == LinkState::kAgent && link.due;
   if (link.tls == nullptr && (link.state == LinkState::kArriving || says_hello)) {
-    silent_.add(link.id, network_of(net::address_text(link.from)));
+    unheard_.add(link.id, network_of(net::address_text(link.from)));
   }
   const bool is_ready = link.state == LinkState::kClosed || link.state == LinkState::kAtGate;
   if (is_ready || reactor_.watch(link, net::kReadable)) return;

@@ -69,7 +69,7 @@ struct ServerOptions {
   /// Of `only_run`: what the node of this coordinator runs. Who runs another command is refused at
   /// once, also before that node has joined. Unset: the first agent says it.
   std::optional<round::RunTerms> own{};
-  /// Of `only_run`: the agent in this process. No other one is believed to be it.
+  /// Names the agent in this process, if it has one: no other agent is believed to be it.
   std::optional<AgentId> own_agent{};
   /// Of `only_run`: coordinators follow each other without a third party.
   Succession succession{};

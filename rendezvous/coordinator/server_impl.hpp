@@ -254,7 +254,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::list<std::uint64_t> incomplete_;       // links with counted partial bytes, longest first
   Unproven unproven_;                         // links whose agents have proved nothing yet
-  Unproven silent_;                           // links without a hello, in clear text
+  Unproven unheard_;                          // links without a hello, in clear text
   boost::asio::steady_timer unproven_timer_;  // runs only while such a link waits for its turn
   LogQuota unproven_quota_{1, kUnprovenLineInterval};
   boost::asio::steady_timer settle_timer_;  // runs only while losses wait for the rest of a batch

@@ -78,7 +78,7 @@ void Server::Impl::understand(Link& link, std::string_view input) {
 void Server::Impl::arrive(Link& link, std::string_view input) {
   link.held.append(input);
   const Speaks speaks = protocol_of(link.held);
-  if (speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) silent_.remove(link.id);
+  if (speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) unheard_.remove(link.id);
   if (link.tls != nullptr && speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) {
     log_once(link, "TLS: no agent");
     return lose(link, "no agent");
@@ -324,7 +324,7 @@ void Server::Impl::set_due(Link& link) {
 }
 
 void Server::Impl::forget_due(Link& link) {
-  silent_.remove(link.id);
+  unheard_.remove(link.id);
   if (link.due) due_.erase(*link.due);
   link.due.reset();
 }

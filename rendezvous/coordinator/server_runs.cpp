@@ -41,12 +41,12 @@ void Server::Impl::on_message(Link& link, Message message) {
 }
 
 void Server::Impl::answer(Link& link, const Probe& probe) {
-  const auto served = runs_.begin();
-  const bool knows = options_.only_run && served != runs_.end();
-  if (options_.only_run && !probe.run_id.empty() && probe.run_id != options_.only_run->value()) {
+  const auto& only = options_.only_run;
+  if (only && !probe.run_id.empty() && probe.run_id != only->value()) {
     return refuse(link, {RefusalCode::kWrongRun, "another run is coordinated here", {}});
   }
-  send(link, frame_of(Probe{nonce_, "", knows && served->second->run.had_round()}));
+  const bool had_round = only && !runs_.empty() && runs_.begin()->second->run.had_round();
+  send(link, frame_of(Probe{nonce_, "", had_round}));
   close_link(link);
 }
 

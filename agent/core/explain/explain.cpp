@@ -265,6 +265,7 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
     if (found == node.rounds.end() || (!found->second.failure && failures.empty())) continue;
     // None: the first one of the round was on another node, by whose clock it is known.
     const std::optional<Failure>& first = found->second.failure;
+    if (first && first->given_up) continue;
     double began = first ? first->at : 0;
     for (const Exit& exit : found->second.exits) {
       if (first && exit.rank == first->rank) began = exit.at;
@@ -273,8 +274,7 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
       const bool failed = exit.exit_code != 0 || exit.signal != 0;
       const bool is_told = std::any_of(failures.begin(), failures.end(),
                                        [&](const Failure& one) { return one.rank == exit.rank; });
-      const bool is_first = is_told || (first && (first->given_up || exit.rank == first->rank));
-      const bool by_itself = failed && exit.sent_signal == 0 && !is_first;
+      const bool by_itself = failed && exit.sent_signal == 0 && !is_told;
       if (!by_itself || ++shown > kFailuresShown) continue;
       std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
                                          : "exit code " + std::to_string(exit.exit_code);

@@ -141,7 +141,7 @@ std::optional<Verdict> judge_limit_signal(const WorkerExit& exit) {
   if (!exit.status.by_signal()) return std::nullopt;
   const int signal = exit.status.signal();
   Amount cpu = limits.cpu_seconds;
-  // With each SIGXCPU the kernel raises the soft limit by a second.
+  // The kernel raises the soft limit by a second with each SIGXCPU.
   if (signal == SIGXCPU && cpu && limits.cpu_used) cpu = std::min(*cpu, *limits.cpu_used);
   // With `ulimit -t` soft and hard limit are one, and the kernel sends SIGKILL at once.
   const bool killed_at_limit =
