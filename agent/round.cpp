@@ -60,7 +60,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
           RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
                              inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
                              inputs_.facts.master_port, may_ask_for_input(inputs_)})),
-      evidence_(inputs_.disk, inputs_.environment),
+      evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,

@@ -82,9 +82,11 @@ std::vector<std::string> disks_of(const RawEvidence& raw, const RoundEvidence::S
 
 }  // namespace
 
-RoundEvidence::RoundEvidence(DiskThread disk, const Environment& environment)
+RoundEvidence::RoundEvidence(DiskThread disk, const Environment& environment,
+                             const std::optional<rlimit>& descriptor_limit)
     : disk_(std::move(disk)),
       tmpdir_(value_or(environment, "TMPDIR", "/tmp")),
+      descriptor_limit_(descriptor_limit),
       baseline_(std::make_shared<std::optional<MemoryBaseline>>()) {}
 
 void RoundEvidence::begin() {
@@ -93,11 +95,21 @@ void RoundEvidence::begin() {
              [read, baseline = baseline_] { baseline->emplace(std::move(*read)); });
 }
 
+LimitEvidence RoundEvidence::compared(LimitEvidence worker) const {
+  LimitEvidence given = read_limits(::getpid());
+  if (descriptor_limit_) {
+    const bool limited = descriptor_limit_->rlim_cur != RLIM_INFINITY;
+    given.descriptors = limited ? Amount(descriptor_limit_->rlim_cur) : Amount();
+  }
+  worker.lowered = lowered_limits(worker, given);
+  return worker;
+}
+
 Evidence RoundEvidence::measure_exiting(const Child& failed, const WorkerOutputPlan& plan) const {
   Evidence facts;
   if (*baseline_)
     facts.memory = read_memory(**baseline_, failed.leaf() ? failed.leaf()->path() : "");
-  facts.limits = read_limits(failed.pid());
+  facts.limits = compared(read_limits(failed.pid()));
   facts.disks = read_disks({kSharedMemory});
   facts.stdout_closed = is_closed_console(plan.out, STDOUT_FILENO);
   return facts;
@@ -110,8 +122,7 @@ Evidence RoundEvidence::measure(const Child& failed, const WorkerOutputPlan& pla
   const Descendants::Held held = left.held();
   facts.memory.left_processes = held.processes;
   facts.memory.left_resident = held.resident_bytes;
-  facts.limits = failed.limits();
-  facts.limits.lowered = lowered_limits(facts.limits, read_limits(::getpid()));
+  facts.limits = compared(failed.limits());
   return facts;
 }
 

@@ -5,6 +5,8 @@
 // file system holds up is left to itself.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 #include <optional>
@@ -23,7 +25,9 @@ namespace ddprun {
 
 class RoundEvidence {
  public:
-  RoundEvidence(DiskThread disk, const Environment& environment);
+  /// `descriptor_limit` is that of the workers; none: that of this process.
+  RoundEvidence(DiskThread disk, const Environment& environment,
+                const std::optional<rlimit>& descriptor_limit);
 
   /// Reads the counters as they are when the round begins, later, beside the first spawns.
   void begin();
@@ -48,8 +52,12 @@ class RoundEvidence {
   [[nodiscard]] boost::asio::awaitable<RawEvidence> look(Sources sources);
 
  private:
+  /// With those that the program has lowered.
+  [[nodiscard]] LimitEvidence compared(LimitEvidence worker) const;
+
   DiskThread disk_;
   std::string tmpdir_;
+  std::optional<rlimit> descriptor_limit_;
   std::shared_ptr<std::optional<MemoryBaseline>> baseline_;
 };
 

@@ -133,8 +133,8 @@ void RoundRunner::exits_soon(LocalRank rank, int looks) {
   const std::shared_ptr<Worker> its = workers_.at(static_cast<std::size_t>(rank.value()));
   const GroupState state = driver_.group().state();
   const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
-  const bool last = inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
-  if (!runs || last || !its->child || driver_.has_exited(rank) || its->last_signal != 0) return;
+  if (!runs || inputs_.facts.may_be_last) return;
+  if (!its->child || driver_.has_exited(rank) || its->last_signal != 0) return;
   const pid_t pid = its->child->pid();
   const auto status = status_of_exiting(pid);
   if (!status && looks > 0) {  // the thread that was watched may be the first to exit

@@ -50,6 +50,7 @@ struct WorkerExit {
   // Why ddprun gave up the ranks of its node although none had failed; then this is no exit: the
   // worker is the first of those in question, the status has the code of the run.
   std::optional<Finding> given_up{};
+  bool in_grace = false;  // after the order to stop, before any signal: what it says may follow
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 

@@ -123,6 +123,7 @@ class RoundDriver {
   [[nodiscard]] std::vector<LocalRank> living() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;
   [[nodiscard]] bool failed_by_itself(std::size_t rank) const;
+  [[nodiscard]] bool failed_in_grace(std::size_t rank) const;
   void act(const Spawn& action);
   void act(const Signal& action);
   void act(const ArmTimer& action);

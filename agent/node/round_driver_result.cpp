@@ -73,10 +73,17 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
   if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
   const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
   const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
-  // ddprun sends no signal in the failure grace. After a witness the failure may be another one.
+  return ended.by_itself || killed || failed_in_grace(rank);
+}
+
+/// ddprun sends no signal in the failure grace, which another node's failure may have begun. After
+/// a witness the failure may be another one. Who was killed did not react to anything.
+bool RoundDriver::failed_in_grace(std::size_t rank) const {
+  const Worker& ended = workers_[rank];
+  if (given_up_ || ended.by_itself || ended.exit->status.signal() == SIGKILL) return false;
   const auto first = group_.first_failure();
-  const bool in_grace = first && !worker(*first).exit->complaint && record.first_signal == 0;
-  return ended.by_itself || killed || (in_grace && !given_up_);
+  if (first && worker(*first).exit->complaint) return false;
+  return group_.worker(LocalRank(static_cast<int>(rank))).first_signal == 0;
 }
 
 /// As the first one did, also if a stop signal was on its way that it did not end by: one with a
@@ -103,6 +110,7 @@ std::optional<WorkerExit> RoundDriver::other_failure() const {
   }
   if (earliest == nullptr) return std::nullopt;
   std::optional<WorkerExit> other = earliest->exit;
+  other->in_grace = failed_in_grace(static_cast<std::size_t>(earliest - workers_.data()));
   const std::string line = ports_.last_line(other->worker.local_rank);
   if (other->lines.empty() && !line.empty()) other->lines = {line};
   return other;

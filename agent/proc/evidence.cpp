@@ -251,6 +251,7 @@ std::string lowered_limits(const LimitEvidence& worker, const LimitEvidence& own
   if (!worker.known || !own.known) return {};
   compare('c', worker.core_bytes, own.core_bytes);
   compare('f', worker.file_bytes, own.file_bytes);
+  compare('n', worker.descriptors, own.descriptors);
   compare('t', worker.cpu_seconds, own.cpu_seconds);
   compare('u', worker.processes, own.processes);
   compare('v', worker.address_space, own.address_space);

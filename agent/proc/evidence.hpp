@@ -39,8 +39,8 @@ struct MemoryBaseline {
 [[nodiscard]] LimitEvidence read_limits(pid_t process);
 /// The same, from the text of /proc/PID/limits.
 [[nodiscard]] LimitEvidence parse_limits(std::string_view text);
-/// Which limits of a worker are lower than those of this process, see LimitEvidence::lowered. Not
-/// that on descriptors, which ddprun raises for itself.
+/// Which limits of a worker are lower than those that it was started with, `own`: see
+/// LimitEvidence::lowered.
 [[nodiscard]] std::string lowered_limits(const LimitEvidence& worker, const LimitEvidence& own);
 
 /// The file systems of these paths, each once, in this order. Blocks as long as they do.

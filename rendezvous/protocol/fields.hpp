@@ -289,6 +289,7 @@ void fields(Io& io, Value& exit) {
   io.part("evidence", exit.evidence);
   io.optional_object("given_up", exit.given_up);
   io.optional_object("complaint", exit.complaint);
+  io.flag("in_grace", exit.in_grace);
 }
 
 template <class Io, class Value>

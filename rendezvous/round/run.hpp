@@ -420,6 +420,7 @@ class Run {
   [[nodiscard]] int alike_on(const Stopping& stopping, const Agent& agent,
                              const protocol::Stopped& stopped) const;
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
+  static void keep_other(Stopping& stopping, const Agent& agent, const WorkerExit& failure);
   void name_culprit(Stopping& stopping) const;
   void name_other(Stopping& stopping) const;
   [[nodiscard]] std::string reason_for_no_restart(const RunFailure& failure) const;

@@ -125,18 +125,25 @@ void Run::conclude(Stopping& stopping) {
 /// A node tells what its ranks did, when the last of them has gone.
 void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   for (const RankFacts& facts : stopped.ranks) stopping.ranks.push_back({facts, agent.host()});
-  const bool is_first = agent.hello.agent == stopping.failed_agent;
-  for (const auto& failure : {is_first ? std::nullopt : agent.failure, stopped.failure}) {
-    if (!failure || stopped.round != stopping.verdict.failure->round) continue;
-    if (stopping.others.size() == kOthersMax) continue;
-    stopping.others.push_back(*failure);
-    stopping.others.back().worker.host = agent.host();
-  }
   stopping.waits.insert(stopping.waits.end(), stopped.waits.begin(), stopped.waits.end());
-  if (!stopped.failure || stopped.round != stopping.verdict.failure->round) return;
+  const RunFailure& told = *stopping.verdict.failure;
+  if (stopped.round != told.round) return;
+  const bool is_first = agent.hello.agent == stopping.failed_agent;
+  if (!is_first && agent.failure) keep_other(stopping, agent, *agent.failure);
+  if (!stopped.failure) return;
+  const bool in_grace = stopped.failure->in_grace;
+  if (in_grace && told.first.complaint) return;  // it may be another witness
+  keep_other(stopping, agent, *stopped.failure);
+  if (in_grace) return;
   Failure later{now_, agent.hello.agent, *stopped.failure, stopped.round};
   later.exit.worker.host = agent.host();
   stopping.round.add(std::move(later));
+}
+
+void Run::keep_other(Stopping& stopping, const Agent& agent, const WorkerExit& failure) {
+  if (stopping.others.size() == kOthersMax) return;
+  stopping.others.push_back(failure);
+  stopping.others.back().worker.host = agent.host();
 }
 
 // One that failed otherwise, after the first: it may tell more, and ddprun did not stop it.

@@ -117,8 +117,12 @@ TEST_CASE("a limit that the program has set itself is not to be raised before dd
   facts.limits.address_space = 1024 * 1024;
   CHECK(verdict_on(raised("MemoryError"), facts).advice == "ulimit -v unlimited before ddprun");
   facts.limits.lowered = "cv";
-  CHECK_THAT(verdict_on(raised("MemoryError"), facts).advice,
-             ContainsSubstring("has set this limit (ulimit -v"));
+  CHECK_THAT(verdict_on(raised("MemoryError"), facts).advice, ContainsSubstring(kLimitSet + "v"));
+  facts.limits.lowered = "nu";
+  CHECK_THAT(verdict_on(raised("OSError: [Errno 24] Too many open files"), facts).advice,
+             ContainsSubstring(kLimitSet + "n"));
+  CHECK_THAT(verdict_on(raised("RuntimeError: can't start new thread"), facts).advice,
+             ContainsSubstring(kLimitSet + "u"));
 }
 
 TEST_CASE("a limit comes with its value") {

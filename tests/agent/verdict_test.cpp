@@ -183,7 +183,8 @@ TEST_CASE(
   limits.known = true;
   const std::string python = "Fatal Python error: Segmentation fault\n";
   CHECK(advice(python, limits) ==
-        "run it in a debugger: --no-python gdb -batch -ex run -ex bt --args python3 SCRIPT");
+        "run it in a debugger: --no-python gdb -batch -ex run -ex bt --args "
+        "$(python3 -c 'import sys; print(sys.executable)') SCRIPT");
   limits.core_bytes = 0;
   CHECK_THAT(advice("", limits), ContainsSubstring("ulimit -c unlimited before ddprun") &&
                                      ContainsSubstring("--args PROGRAM"));

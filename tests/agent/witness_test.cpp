@@ -181,6 +181,24 @@ TEST_CASE(
   CHECK(outcome_of(result).spared == 1s);
 }
 
+TEST_CASE("a failure in the grace after one of another node is told, as one that may follow") {
+  WrittenPorts ports;
+  WorkerGroup::Options options{1, 30s};
+  options.failure_grace = 1s;
+  RoundDriver driver(ports, options, TimePoint(990s));
+  ports.driver_ = &driver;
+  driver.begin();
+  driver.files_opened({}, {});
+  const bool had_grace = GENERATE(true, false);
+  const auto cause = had_grace ? StopOrdered::Cause::kFailure : StopOrdered::Cause::kRound;
+  driver.end(SIGTERM, 30s, StopOrdered::Then::kEnd, cause);
+  driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
+  const RoundResult result = driver.result();
+  CHECK_FALSE(result.failure);
+  REQUIRE(result.other_failure.has_value() == had_grace);
+  if (had_grace) CHECK(result.other_failure->in_grace);
+}
+
 TEST_CASE("a failure that was heard when the verdict came leaves the others the failure grace") {
   WrittenPorts ports;
   WorkerGroup::Options options{2, 30s};

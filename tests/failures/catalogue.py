@@ -10,6 +10,7 @@ import groups
 import moments
 from case import SHARED, alike, fault, python
 from needs import USER
+from sentences import kLimitSet
 
 SHM = ("unshare", "--mount", "sh", "-c",
        'mount -t tmpfs -o size=2m none /dev/shm && exec "$@"', "sh")
@@ -150,7 +151,7 @@ RESOURCES = (
     fault("a memory limit shared with ddprun", 'exec "$I" eat 200', "W-OOM", 137, "memory",
           prefix=SHARED, needs="plain memory"),
     fault("RLIMIT_AS", python("memory"), "W-LIMIT", 1, "MemoryError"),
-    fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, "Too many open files"),
+    fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, kLimitSet + "n"),
     fault("no more threads", python("threads"), "W-LIMIT", 1,
           "Resource temporarily unavailable"),
     fault("RLIMIT_NPROC", python("processes"), "W-LIMIT", 1, "its limit on processes",

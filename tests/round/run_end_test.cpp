@@ -199,6 +199,27 @@ TEST_CASE("a rank that lost its connection is not the first failure if another o
   }
 }
 
+TEST_CASE("a failure in the grace after one of another node is named beside it, and blamed never") {
+  for (const bool of_witness : {false, true}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    Report first = desk.failed(1, 3);
+    first.failure->lines = {"KeyError: 7"};
+    desk.say(1, of_witness ? witness(desk, ComplaintKind::kLostPeer) : first);
+    Stopped stopped{Round(1), milliseconds(5), 0, 0};
+    stopped.failure.emplace().status = ExitStatus::exited(9);
+    stopped.failure->worker.rank = Rank(1);
+    stopped.failure->in_grace = true;
+    desk.say(2, stopped);
+    desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+    const auto done = desk.last<Done>(1);
+    REQUIRE(done.has_value());
+    CHECK(done->failure->first.worker.host == "a");
+    CHECK(done->failure->also == (of_witness ? "" : "rank 1 (b) failed, too: exit code 9"));
+  }
+}
+
 TEST_CASE(
     "a shutdown timeout of one node does not delay the verdict, of all it does by 1 h at most") {
   for (const bool all : {false, true}) {

@@ -31,6 +31,7 @@ inline const std::string kKilledByKernel = "was killed by the kernel because hos
 inline const std::string kHostKills = "oom_kill counter of the host went ";
 inline const std::string kCoresAreOff = "core dumps are off (limit 0)";
 inline const std::string kCpuLimit = "its limit on CPU time is ";
+inline const std::string kLimitSet = "has set this limit (ulimit -";
 inline const std::string kFileLimit = "its limit on file size is ";
 inline const std::string kLastOfStdout = "its stderr is empty; last lines of its stdout:\n";
 inline const std::string kTryChmod = "try chmod +x on it";

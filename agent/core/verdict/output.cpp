@@ -182,6 +182,20 @@ std::vector<std::string> measured(const Symptom& symptom, const WorkerExit& exit
   return {};
 }
 
+/// The letter by which ulimit knows it; 0: it has none.
+char letter_of(Measure measure) {
+  switch (measure) {
+    case Measure::kDescriptors:
+      return 'n';
+    case Measure::kProcesses:
+      return 'u';
+    case Measure::kFileSize:
+      return 'f';
+    default:
+      return 0;
+  }
+}
+
 const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
   for (const TellingLine& line : telling_lines(exit)) {
     if (line.is_certain != is_certain) continue;
@@ -258,8 +272,8 @@ std::optional<Verdict> judge_output(const WorkerExit& exit) {
   if (symptom->measure == Measure::kDisks && verdict.evidence.empty()) {
     verdict.likely = "a file system that ddprun did not look at, or one that had room again";
   }
-  if (symptom->measure == Measure::kFileSize) {
-    verdict.advice = limit_advice(exit.evidence.limits, 'f', verdict.advice);
+  if (const char letter = letter_of(symptom->measure)) {
+    verdict.advice = limit_advice(exit.evidence.limits, letter, verdict.advice);
   }
   name_address_space(verdict, exit);
   if (!exit.evidence.telling_line.empty()) {

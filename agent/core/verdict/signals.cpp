@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* kCoreAdvice = "ulimit -c unlimited before ddprun for a core dump; or run it ";
 constexpr const char* kDebugger = "in a debugger: --no-python gdb -batch -ex run -ex bt --args ";
+// Where pyenv or conda put a script on PATH, python3 itself is none that gdb can run.
+constexpr const char* kPythonScript = "$(python3 -c 'import sys; print(sys.executable)') SCRIPT";
 // Below this /dev/shm is what a container gets by default, not what training needs.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{1024} * 1024 * 1024;
 
@@ -53,7 +55,8 @@ bool is_lowered(const LimitEvidence& limits, char letter) {
 /// gdb runs no script: its interpreter, which runs with a fault handler, has to be named.
 std::string debugger_advice(const WorkerExit& exit) {
   const bool is_python = quotes(exit, kFaultReport);
-  return std::string(kDebugger) + (is_python ? "python3 SCRIPT" : "PROGRAM (python3 SCRIPT)");
+  if (is_python) return std::string(kDebugger) + kPythonScript;
+  return std::string(kDebugger) + "PROGRAM (Python: " + kPythonScript + ")";
 }
 
 std::string crash_advice(const WorkerExit& exit) {
