@@ -11,10 +11,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "agent/core/lines.hpp"
-#include "agent/in_process_link.hpp"
-#include "agent/link_secret.hpp"
-#include "agent/log.hpp"
+#include "agent/coordinate/in_process_link.hpp"
+#include "agent/coordinate/link_secret.hpp"
+#include "agent/output/log.hpp"
+#include "agent/report/lines.hpp"
 #include "base/count_text.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"

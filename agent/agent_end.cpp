@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/core/limits.hpp"
-#include "agent/core/lines.hpp"
-#include "agent/core/report.hpp"
-#include "agent/core/text.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/report/report.hpp"
+#include "agent/report/text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 #include "net/loop_turns.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/core/lines.hpp"
+#include "agent/report/lines.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/core/stack_groups.hpp"
-#include "agent/link_messages.hpp"
+#include "agent/coordinate/link_messages.hpp"
+#include "agent/output/wait_line.hpp"
 #include "agent/proc/process_table.hpp"
-#include "agent/proc/wait_line.hpp"
+#include "agent/watch/stack_groups.hpp"
 #include "base/version.hpp"
 #include "net/loop_turns.hpp"
 

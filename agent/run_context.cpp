@@ -6,12 +6,12 @@
 #include <array>
 #include <utility>
 
-#include "agent/core/error_file.hpp"
-#include "agent/core/lines.hpp"
-#include "agent/core/plan.hpp"
-#include "agent/file_text.hpp"
+#include "agent/config/plan.hpp"
+#include "agent/output/wait_note.hpp"
+#include "agent/proc/file_text.hpp"
 #include "agent/proc/left_sockets.hpp"
-#include "agent/wait_note.hpp"
+#include "agent/report/error_file.hpp"
+#include "agent/report/lines.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {

@@ -10,15 +10,15 @@
 #include <optional>
 #include <string>
 
-#include "agent/core/launch_config.hpp"
-#include "agent/core/torch_events.hpp"
-#include "agent/disk_threads.hpp"
-#include "agent/events.hpp"
-#include "agent/proc/console.hpp"
-#include "agent/proc/log_tree.hpp"
+#include "agent/config/launch_config.hpp"
+#include "agent/events/events.hpp"
+#include "agent/events/torch_events.hpp"
+#include "agent/output/console.hpp"
+#include "agent/output/log_tree.hpp"
+#include "agent/proc/disk_threads.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/shared_names.hpp"
-#include "agent/round.hpp"
+#include "agent/workers/round.hpp"
 #include "base/environment.hpp"
 
 namespace ddprun {

@@ -1,6 +1,6 @@
 // Evidence: what was measured on the host of a worker around its end: memory, limits, disks. Facts
-// only; agent/core/verdict.hpp judges them. Plain data: the agent collects it, the wire carries it,
-// the report quotes it. Whatever could not be read is absent and never guessed.
+// only; agent/report/verdict.hpp judges them. Plain data: the agent collects it, the wire carries
+// it, the report quotes it. Whatever could not be read is absent and never guessed.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // WorkerExit: how one worker ended, with its evidence. The agent fills it when it learns of the
 // exit, the wire carries it, the report prints it. What people read about it (verdict, advice,
-// source of the evidence) is derived where it is printed: agent/core/report.hpp. Plain data, and
+// source of the evidence) is derived where it is printed: agent/report/report.hpp. Plain data, and
 // the rule for who failed first.
 #pragma once
 

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "agent/core/launch_config.hpp"
-#include "agent/preview.hpp"
+#include "agent/config/launch_config.hpp"
+#include "agent/coordinate/preview.hpp"
 #include "base/result.hpp"
 #include "launcher/called.hpp"
 #include "launcher/machine.hpp"

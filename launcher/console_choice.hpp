@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/core/launch_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "base/environment.hpp"
 
 namespace ddprun {

@@ -6,9 +6,9 @@
 #include <boost/json/serialize.hpp>
 #include <vector>
 
-#include "agent/core/lines.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/proc/spawn_error.hpp"
+#include "agent/report/lines.hpp"
 #include "base/address.hpp"
 #include "base/columns.hpp"
 #include "base/count_text.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/preview.hpp"
+#include "agent/coordinate/preview.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "launcher/configure.hpp"

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "agent/log.hpp"
-#include "agent/round_store.hpp"
-#include "agent/store_peers.hpp"
+#include "agent/coordinate/round_store.hpp"
+#include "agent/coordinate/store_peers.hpp"
+#include "agent/output/log.hpp"
 #include "base/message_line.hpp"
 #include "base/random_uuid.hpp"
 #include "rendezvous/coordinator/open.hpp"

@@ -5,7 +5,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
 
-#include "agent/local_coordinator.hpp"
+#include "agent/coordinate/local_coordinator.hpp"
 #include "base/result.hpp"
 #include "launcher/configure.hpp"
 

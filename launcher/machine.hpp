@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/devices/visible_devices.hpp"
 #include "agent/proc/numa.hpp"
-#include "agent/proc/visible_devices.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "base/secret.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/launch_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/error_file.hpp"
-#include "agent/file_text.hpp"
-#include "agent/log.hpp"
-#include "agent/proc/log_tree.hpp"
+#include "agent/output/log.hpp"
+#include "agent/output/log_tree.hpp"
+#include "agent/proc/file_text.hpp"
+#include "agent/report/error_file.hpp"
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
 #include "base/program_name.hpp"

@@ -14,9 +14,9 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/devices/devices.hpp"
+#include "agent/devices/level_zero.hpp"
 #include "agent/proc/cgroup.hpp"
-#include "agent/proc/devices.hpp"
-#include "agent/proc/level_zero.hpp"
 #include "base/address.hpp"
 #include "base/random_uuid.hpp"
 #include "launcher/agreed_file.hpp"

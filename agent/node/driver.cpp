@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/core/kill_order.hpp"
+#include "agent/node/kill_order.hpp"
 
 namespace ddprun {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "agent/core/received_signal.hpp"
+#include "agent/config/received_signal.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "rendezvous/client/membership.hpp"

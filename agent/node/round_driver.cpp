@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/complaint.hpp"
+#include "agent/report/complaint.hpp"
 #include "base/assert.hpp"
 
 namespace ddprun {

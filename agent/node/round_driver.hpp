@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/passed_signals.hpp"
-#include "agent/core/report.hpp"
-#include "agent/core/worker_group.hpp"
+#include "agent/config/passed_signals.hpp"
 #include "agent/node/round_ports.hpp"
 #include "agent/node/round_result.hpp"
+#include "agent/node/worker_group.hpp"
+#include "agent/report/report.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {

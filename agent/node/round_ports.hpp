@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/lines.hpp"
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
+#include "agent/report/lines.hpp"
 #include "base/clock.hpp"
 #include "base/rank_progress.hpp"
 #include "base/result.hpp"

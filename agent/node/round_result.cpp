@@ -1,6 +1,6 @@
 #include "agent/node/round_result.hpp"
 
-#include "agent/core/text.hpp"
+#include "agent/report/text.hpp"
 
 namespace ddprun {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/lines.hpp"
-#include "agent/core/report.hpp"
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/report/report.hpp"
 #include "base/store_wait.hpp"
 #include "base/worker_exit.hpp"
 

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::optional<std::vector<pid_t>> children_by_pass() {
+std::optional<std::vector<pid_t>> own_children_by_pass() {
   std::vector<pid_t> children;
   bool any = false;  // another file system may be mounted there
   const bool complete = for_each_process([&](const ProcessEntry& process) {
@@ -127,7 +127,7 @@ Orphans::Seen Orphans::look(Pass pass) {
 }
 
 Orphans::Seen Orphans::find_new() {
-  const auto children = children_ < 0 ? children_by_pass() : read_children(children_);
+  const auto children = children_ < 0 ? own_children_by_pass() : read_children(children_);
   if (!children) return Seen::kNoProc;
   for (const pid_t child : *children) {
     if (!is_excepted(child) && !take(child)) return Seen::kPart;

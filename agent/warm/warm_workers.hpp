@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/launch_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/orphans.hpp"

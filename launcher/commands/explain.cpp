@@ -1,5 +1,5 @@
 // `ddprun explain DIR...`.
-#include "agent/core/explain/explain.hpp"
+#include "agent/explain/explain.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/rendezvous_config.hpp"
+#include "agent/config/rendezvous_config.hpp"
 #include "base/result.hpp"
 #include "launcher/setting.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/launch_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "base/result.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/request.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/proc/visible_devices.hpp"
+#include "agent/devices/visible_devices.hpp"
 #include "base/result.hpp"
 #include "launcher/request.hpp"
 

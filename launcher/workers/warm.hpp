@@ -2,7 +2,7 @@
 // machine.
 #pragma once
 
-#include "agent/core/launch_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/request.hpp"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "agent/core/device_release.hpp"
+#include "agent/watch/device_release.hpp"
 #include "tests/agent/agent_run.hpp"
 #include "tests/agent/said.hpp"
 

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "agent/file_text.hpp"
-#include "agent/log.hpp"
+#include "agent/output/log.hpp"
+#include "agent/proc/file_text.hpp"
 #include "agent/run.hpp"
 #include "base/random_uuid.hpp"
 #include "launcher/local_coordinator.hpp"

@@ -1,4 +1,4 @@
-#include "agent/core/complaint.hpp"
+#include "agent/report/complaint.hpp"
 
 #include <signal.h>
 

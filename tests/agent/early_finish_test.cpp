@@ -1,8 +1,8 @@
-#include "agent/core/early_finish.hpp"
+#include "agent/watch/early_finish.hpp"
 
-#include "agent/core/limits.hpp"
-#include "agent/core/lines.hpp"
-#include "agent/core/watch_lines.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,16 +1,16 @@
 // How programs end, as they print it: which line is the exception, what is quoted, and what a
 // process survived. tests/captured/endings has what the formatters and runtimes print; those of Go
 // and Julia are written after their documentation.
-#include "agent/core/ending.hpp"
+#include "agent/report/ending.hpp"
 
 #include <signal.h>
 
 #include <fstream>
 #include <sstream>
 
-#include "agent/core/quotation.hpp"
-#include "agent/core/report.hpp"
-#include "agent/core/verdict.hpp"
+#include "agent/report/quotation.hpp"
+#include "agent/report/report.hpp"
+#include "agent/report/verdict.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

@@ -1,9 +1,9 @@
 // A line of events.jsonl.
-#include "agent/core/event.hpp"
+#include "agent/events/event.hpp"
 
 #include <boost/json/parse.hpp>
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,7 +1,7 @@
 // What `ddprun explain` tells of the events of a run.
-#include "agent/core/explain/explain.hpp"
+#include "agent/explain/explain.hpp"
 
-#include "agent/core/event.hpp"
+#include "agent/events/event.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/explained.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
 #include "base/pipe_end.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,8 +1,8 @@
 // What RoundWatch finds out of samples: ranks that hang, and ranks that ask the user.
-#include "agent/core/hang.hpp"
+#include "agent/watch/hang.hpp"
 
-#include "agent/core/input_watch.hpp"
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/watch/input_watch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,9 +1,9 @@
 // The messages of the agent that are one line each.
-#include "agent/core/lines.hpp"
+#include "agent/report/lines.hpp"
 
 #include <signal.h>
 
-#include "agent/core/text.hpp"
+#include "agent/report/text.hpp"
 #include "base/duration_text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"

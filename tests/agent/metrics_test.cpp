@@ -1,5 +1,5 @@
 // The metrics of a run, from its events.
-#include "agent/core/metrics.hpp"
+#include "agent/events/metrics.hpp"
 
 #include <sstream>
 

@@ -5,8 +5,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
-#include "agent/link_messages.hpp"
-#include "agent/node_store.hpp"
+#include "agent/coordinate/link_messages.hpp"
+#include "agent/coordinate/node_store.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/free_port.hpp"
 

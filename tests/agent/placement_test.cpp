@@ -1,7 +1,7 @@
 // The table of ranks at the start.
-#include "agent/core/placement.hpp"
+#include "agent/config/placement.hpp"
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

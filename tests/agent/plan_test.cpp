@@ -1,4 +1,4 @@
-#include "agent/core/plan.hpp"
+#include "agent/config/plan.hpp"
 
 #include "base/macros.hpp"
 #include "tests/support/catch.hpp"

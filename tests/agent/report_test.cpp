@@ -1,12 +1,12 @@
-#include "agent/core/report.hpp"
+#include "agent/report/report.hpp"
 
 #include <signal.h>
 
 #include <algorithm>
 
-#include "agent/core/error_file.hpp"
-#include "agent/core/limits.hpp"
-#include "agent/core/quotation.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/report/error_file.hpp"
+#include "agent/report/quotation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

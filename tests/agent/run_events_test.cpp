@@ -1,11 +1,11 @@
 // Events that the agent makes of what it learns, without a run.
-#include "agent/run_events.hpp"
+#include "agent/events/run_events.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "agent/events.hpp"
+#include "agent/events/events.hpp"
 #include "base/exit_code.hpp"
 #include "tests/support/catch.hpp"
 

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "agent/core/lines.hpp"
-#include "agent/core/text.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/report/text.hpp"
 #include "base/message_line.hpp"
 #include "rendezvous/round/reasons.hpp"
 

@@ -1,8 +1,8 @@
-#include "agent/core/sleep_watch.hpp"
+#include "agent/watch/sleep_watch.hpp"
 
-#include "agent/core/limits.hpp"
-#include "agent/core/lines.hpp"
-#include "agent/core/watch_lines.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

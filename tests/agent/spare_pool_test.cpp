@@ -1,4 +1,4 @@
-#include "agent/core/spare_pool.hpp"
+#include "agent/node/spare_pool.hpp"
 
 #include "tests/support/catch.hpp"
 

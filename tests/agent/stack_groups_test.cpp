@@ -1,4 +1,4 @@
-#include "agent/core/stack_groups.hpp"
+#include "agent/watch/stack_groups.hpp"
 
 #include "tests/support/catch.hpp"
 

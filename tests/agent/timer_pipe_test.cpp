@@ -1,5 +1,5 @@
 // The pipe that workers write timers to, with whatever may come through it.
-#include "agent/timer_pipe.hpp"
+#include "agent/worker_link/timer_pipe.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/server_thread.hpp"

@@ -1,11 +1,11 @@
 // Timers that workers set: what a request says, and when a timer is due.
-#include "agent/core/timer_table.hpp"
+#include "agent/watch/timer_table.hpp"
 
 #include <signal.h>
 
-#include "agent/core/limits.hpp"
-#include "agent/core/lines.hpp"
-#include "agent/core/watch_lines.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/report/lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,11 +1,11 @@
 // torchrun's events, as programs that read them expect them.
-#include "agent/core/torch_events.hpp"
+#include "agent/events/torch_events.hpp"
 
 #include <signal.h>
 
 #include <boost/json/parse.hpp>
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

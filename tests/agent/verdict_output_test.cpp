@@ -1,8 +1,8 @@
 // Verdicts from the last lines of output, and what must not make one.
 #include <signal.h>
 
-#include "agent/core/report.hpp"
-#include "agent/core/verdict.hpp"
+#include "agent/report/report.hpp"
+#include "agent/report/verdict.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

@@ -1,11 +1,11 @@
 // Verdicts on exits with evidence: what is said, what is measured, what is guessed. One section for
-// each family of agent/core/verdict.
-#include "agent/core/verdict.hpp"
+// each family of agent/report/verdict.
+#include "agent/report/verdict.hpp"
 
 #include <signal.h>
 
-#include "agent/core/quotation.hpp"
-#include "agent/core/report.hpp"
+#include "agent/report/quotation.hpp"
+#include "agent/report/report.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

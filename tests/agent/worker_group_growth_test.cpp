@@ -1,5 +1,5 @@
 // A group whose workers are carried into a round that grows: --restart=failed.
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
 
 #include "tests/agent/group_driver.hpp"
 

@@ -1,5 +1,5 @@
 // A group whose workers may survive a change of the round: --restart=failed.
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
 
 #include "tests/agent/group_driver.hpp"
 

@@ -1,4 +1,4 @@
-#include "agent/core/worker_group.hpp"
+#include "agent/node/worker_group.hpp"
 
 #include "tests/agent/group_driver.hpp"
 

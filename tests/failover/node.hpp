@@ -1,7 +1,7 @@
-// Node: one agent process in the world of fail-over, as agent/agent, agent/standby and
-// agent/endpoint_notice make it: a real NodeDriver with its Membership, the coordinators in the
-// process, the port where it stands by, the notice to the endpoint, and simple workers. Owned by
-// World. What happens to it waits until the process runs: run().
+// Node: one agent process in the world of fail-over, as agent/agent, agent/coordinate/standby and
+// agent/coordinate/endpoint_notice make it: a real NodeDriver with its Membership, the coordinators
+// in the process, the port where it stands by, the notice to the endpoint, and simple workers.
+// Owned by World. What happens to it waits until the process runs: run().
 #pragma once
 
 #include <deque>
@@ -133,7 +133,7 @@ class Node final : public NodePorts, public ServerUser {
   // node_workers.cpp
   void end_group();
   void later(Duration time, std::function<void()> what);
-  // node_standby.cpp: agent/standby and agent/endpoint_notice.
+  // node_standby.cpp: agent/coordinate/standby and agent/coordinate/endpoint_notice.
   void listen();
   void stand_by(const client::Event& event);
   void turn_away();

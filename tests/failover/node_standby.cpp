@@ -1,5 +1,5 @@
-// The part of Node that is agent/standby and agent/endpoint_notice in a real process: keep the two
-// alike.
+// The part of Node that is agent/coordinate/standby and agent/coordinate/endpoint_notice in a real
+// process: keep the two alike.
 #include <utility>
 
 #include "rendezvous/client/limits.hpp"
@@ -11,7 +11,7 @@ using namespace protocol;
 
 namespace {
 
-// agent/endpoint_notice.hpp.
+// agent/coordinate/endpoint_notice.hpp.
 constexpr Duration kNoticeInterval = milliseconds(500);
 constexpr int kUnansweredMax = 4;
 

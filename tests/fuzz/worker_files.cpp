@@ -2,10 +2,10 @@
 // the error file of torch's recorder, and the events of a run.
 #include <chrono>
 
-#include "agent/core/error_file.hpp"
-#include "agent/core/explain/explain.hpp"
-#include "agent/core/limits.hpp"
-#include "agent/core/timer_table.hpp"
+#include "agent/config/limits.hpp"
+#include "agent/explain/explain.hpp"
+#include "agent/report/error_file.hpp"
+#include "agent/watch/timer_table.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace ddprun;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/config/limits.hpp"
 #include "agent/control/limits.hpp"
-#include "agent/core/limits.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/stacks.hpp"
 #include "agent/warm/core/limits.hpp"

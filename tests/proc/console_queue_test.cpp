@@ -1,4 +1,4 @@
-#include "agent/proc/console_queue.hpp"
+#include "agent/output/console_queue.hpp"
 
 #include "agent/proc/limits.hpp"
 #include "tests/support/catch.hpp"

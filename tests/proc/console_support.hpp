@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/proc/console.hpp"
+#include "agent/output/console.hpp"
 #include "agent/proc/limits.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"

@@ -1,4 +1,4 @@
-#include "agent/proc/console.hpp"
+#include "agent/output/console.hpp"
 
 #include <pty.h>
 #include <signal.h>

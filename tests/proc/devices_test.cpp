@@ -1,11 +1,11 @@
-#include "agent/proc/devices.hpp"
+#include "agent/devices/devices.hpp"
 
 #include <sched.h>
 #include <stdlib.h>
 
-#include "agent/proc/level_zero.hpp"
-#include "agent/proc/nvml.hpp"
-#include "agent/proc/visible_devices.hpp"
+#include "agent/devices/level_zero.hpp"
+#include "agent/devices/nvml.hpp"
+#include "agent/devices/visible_devices.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::count_gpus;

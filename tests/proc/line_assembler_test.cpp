@@ -1,4 +1,4 @@
-#include "agent/proc/line_assembler.hpp"
+#include "agent/output/line_assembler.hpp"
 
 #include <random>
 #include <string>

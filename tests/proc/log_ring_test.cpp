@@ -1,5 +1,5 @@
 // What a log file with a limit keeps.
-#include "agent/proc/log_ring.hpp"
+#include "agent/output/log_ring.hpp"
 
 #include <fcntl.h>
 

@@ -1,11 +1,11 @@
-#include "agent/proc/log_tree.hpp"
+#include "agent/output/log_tree.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <regex>
 
-#include "agent/proc/log_file.hpp"
+#include "agent/output/log_file.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 

@@ -1,4 +1,4 @@
-#include "agent/proc/output.hpp"
+#include "agent/output/output.hpp"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "agent/proc/prefixed_lines.hpp"
+#include "agent/output/prefixed_lines.hpp"
 
 #include <string>
 

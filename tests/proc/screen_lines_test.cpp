@@ -1,4 +1,4 @@
-#include "agent/proc/screen_lines.hpp"
+#include "agent/output/screen_lines.hpp"
 
 #include <random>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "agent/proc/output.hpp"
+#include "agent/output/output.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 

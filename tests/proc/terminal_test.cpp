@@ -1,5 +1,5 @@
 // Output of a worker where ddprun's own streams are one file or a terminal.
-#include "agent/proc/terminal.hpp"
+#include "agent/output/terminal.hpp"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 
+#include "agent/output/line_prefix.hpp"
+#include "agent/output/stream_route.hpp"
+#include "agent/output/tail.hpp"
 #include "agent/proc/limits.hpp"
-#include "agent/proc/line_prefix.hpp"
-#include "agent/proc/stream_route.hpp"
-#include "agent/proc/tail.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::line_prefix;

@@ -1,5 +1,5 @@
 // The line on a terminal about what is waited for.
-#include "agent/proc/wait_text.hpp"
+#include "agent/output/wait_text.hpp"
 
 #include "tests/support/catch.hpp"
 

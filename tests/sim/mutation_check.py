@@ -107,31 +107,31 @@ MUTANTS = [
      "if (!over() ||", "if (!group_.over() ||"),
     ("a worker that cannot be started is not told", "agent/node/round_driver.cpp",
      "  ports_.spawn_failed(failure);\n", ""),
-    ("SIGKILL comes before the end of the grace", "agent/core/kill_order.cpp",
+    ("SIGKILL comes before the end of the grace", "agent/node/kill_order.cpp",
      "rule.signal, rule.grace}", "rule.signal, rule.grace / 2}"),
-    ("what SIGKILL does not end is waited for too long", "agent/core/kill_order.cpp",
+    ("what SIGKILL does not end is waited for too long", "agent/node/kill_order.cpp",
      "SIGKILL, kWaitAfterKill}", "SIGKILL, 2 * kWaitAfterKill}"),
-    ("a user who stops the run waits for stacks", "agent/core/worker_group.cpp",
+    ("a user who stops the run waits for stacks", "agent/node/worker_group.cpp",
      "  stop_rule_.stacks = false;\n", ""),
-    ("what a worker left is not waited for", "agent/core/worker_group.cpp",
+    ("what a worker left is not waited for", "agent/node/worker_group.cpp",
      "} else if (!anything_left()) {", "} else if (true) {"),
-    ("what a worker left is not signalled", "agent/core/worker_group.cpp",
+    ("what a worker left is not signalled", "agent/node/worker_group.cpp",
      "  for (const LocalRank rank : leaving()) actions_.push_back(Signal{rank, signal});\n", ""),
     ("what a worker left and SIGKILL does not end is not told",
      "agent/node/round_driver_result.cpp",
      "push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});", "size();"),
-    ("a stop leaves held workers alone", "agent/core/worker_group.cpp",
+    ("a stop leaves held workers alone", "agent/node/worker_group.cpp",
      "const bool took_back = take_held_back();", "const bool took_back = false;"),
-    ("a worker that does not join is waited for", "agent/core/worker_group_survivors.cpp",
+    ("a worker that does not join is waited for", "agent/node/worker_group_survivors.cpp",
      "if (record(rank).carried != WorkerRecord::Carried::kNo) send(rank, SIGKILL);", ""),
     ("a worker is started beside one that is kept", "agent/node/round_driver.cpp",
      "if (record.carried == WorkerRecord::Carried::kWaits) {", "if (false) {"),
     ("a worker is started beside what a kept one left", "agent/node/round_driver.cpp",
      "  if (occupied || finished) return", "  if (finished) return"),
     ("what a held worker leaves during a stop is not ended",
-     "agent/core/worker_group_survivors.cpp",
+     "agent/node/worker_group_survivors.cpp",
      "actions_.push_back(Signal{rank, kills ? SIGKILL : stop_rule_.signal});", ""),
-    ("a worker that does not survive is held", "agent/core/worker_group_survivors.cpp",
+    ("a worker that does not survive is held", "agent/node/worker_group_survivors.cpp",
      "if (runs && worker.survives)", "if (runs)"),
     ("a node does not tell workers that are held of a stop", "rendezvous/client/membership.cpp",
      "!options_.keeps_survivors || group_.is_none()", "true"),
@@ -140,10 +140,10 @@ MUTANTS = [
     ("others wait for a rank that is gone as a round grows", "rendezvous/round/run_running.cpp",
      "if (runs && report.rank_gone && report.state != NodeState::kFailed && !agent.leave) {",
      "if (false) {"),
-    ("a rank that fails in a round that grows is started again", "agent/core/worker_group.cpp",
+    ("a rank that fails in a round that grows is started again", "agent/node/worker_group.cpp",
      "if (!by_itself) return start_again(event.rank, left);",
      "if (!event.status.success()) return start_again(event.rank, left);"),
-    ("a rank that finishes as its round grows is started again", "agent/core/worker_group.cpp",
+    ("a rank that finishes as its round grows is started again", "agent/node/worker_group.cpp",
      "    if (event.status.success()) return finish_before(event);\n",
      "    if (event.status.success()) return start_again(event.rank, left);\n"),
     ("ranks that finished as a round grows are not believed", "rendezvous/round/run_running.cpp",
@@ -178,8 +178,9 @@ def build_libraries(build):
                   for room in ("round", "client", "protocol")]
     # Rooms are compiled in batches: a pure file can lie beside one that needs Asio.
     libraries += [str(build / f"net/libddprun_{part}.a") for part in ("tls", "net", "asio")]
-    return [*libraries, str(build / "agent/core/libddprun_agent_core.a"),
-            str(build / "base/libddprun_base.a"), "-lboost_json"]
+    libraries += [str(build / f"agent/{room}/libddprun_{room}.a")
+                  for room in ("watch", "report", "config", "explain")]
+    return [*libraries, str(build / "base/libddprun_base.a"), "-lboost_json"]
 
 
 class Hunt:

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/core/explain/records.hpp"
+#include "agent/explain/records.hpp"
 #include "agent/node/driver.hpp"
 #include "agent/node/round_driver.hpp"
 #include "rendezvous/client/membership.hpp"

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "agent/proc/limits.hpp"
 #include "base/pipe_end.hpp"
 #include "tests/sim/world.hpp"

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/core/limits.hpp"
+#include "agent/config/limits.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {

@@ -26,80 +26,126 @@ constexpr std::string_view kOptions = "CLI/";
 constexpr std::string_view kTorch = "torch/";
 constexpr std::string_view kTensor = "ATen/";
 
-const std::vector<Room>& rooms() {
-  static const std::vector<std::string_view> all{kAsio,    kProcess, kJson,  kLog,
-                                                 kOptions, kTorch,   kTensor};
-  static const std::vector<Room> table{
-      {"base/", {}, all, Core::kPure},
-      {"net/", {"base/"}, {kProcess, kOptions, kTorch, kTensor}},
-      // The store: wire and store are pure, the server around them is the shell.
-      {"rendezvous/store/",
-       {"base/"},
-       {kAsio, kProcess, kLog, kOptions, kTorch, kTensor},
-       Core::kPure},
-      {"rendezvous/store/serve",
-       {"base/", "net/", "rendezvous/store/"},
-       {kProcess, kTorch, kTensor}},
-      // A round speaks in the protocol's plain structs: a message means one thing everywhere.
-      {"rendezvous/round/", {"base/", "rendezvous/protocol/"}, all, Core::kPure},
-      {"rendezvous/protocol/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
-      {"rendezvous/coordinator/",
-       {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
-       {kProcess, kTorch, kTensor}},
-      {"rendezvous/client/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/"},
-       {kProcess, kOptions, kTorch, kTensor}},
-      // The agent's side of the protocol decides without a socket, the shell around it has one.
-      {"rendezvous/client/membership", {"base/", "rendezvous/protocol/"}, all, Core::kPure},
-      {"rendezvous/etcd/",
-       {"base/", "net/", "rendezvous/etcd/"},
-       {kProcess, kLog, kOptions, kTorch, kTensor}},
-      // Who coordinates is decided without a socket.
-      {"rendezvous/etcd/election", {"base/", "rendezvous/etcd/"}, all, Core::kPure},
-      {"agent/core/", {"base/"}, {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}, Core::kPure},
-      // The order of events on one node, for the agent and for the simulator.
-      {"agent/node/", {"base/", "rendezvous/client/membership", "agent/core/"}, all, Core::kPure},
-      {"agent/proc/",
-       {"base/", "net/", "agent/proc/"},
-       {kProcess, kLog, kOptions, kTorch, kTensor}},
-      {"agent/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
-        "rendezvous/store/", "agent/core/", "agent/node/", "agent/control/", "agent/proc/",
-        "agent/warm/", "agent/worker_link/", "agent/in_process_link", "agent/record_admission"},
-       {kProcess, kOptions, kTorch, kTensor}},
-      // Which workers start from a template is decided without a process or a socket.
-      {"agent/warm/core/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions}, Core::kPure},
-      {"agent/warm/", {"base/", "net/", "agent/"}, {kProcess, kJson, kLog, kOptions}},
-      // It knows what a command may ask of a run, and nothing of how a run works.
-      {"agent/control/", {"base/", "net/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
-      {"agent/worker_link/", {"base/", "net/", "worker_api/"}, {kProcess, kJson, kLog, kTorch}},
-      // A single node is a run with one member: its coordinator is the pure core itself.
-      {"agent/in_process_link",
-       {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
-       {kProcess, kOptions, kTorch, kTensor}},
-      {"agent/preview", {"base/", "rendezvous/round/", "agent/"}, {kAsio, kJson, kLog, kOptions}},
-      // One rule says who fits into a run, also before this node coordinates it.
-      {"agent/record_admission", {"base/", "rendezvous/", "agent/"}, all, Core::kPure},
-      {"launcher/",
-       {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
-       {kProcess, kTorch, kTensor}},
-      // The processes above the agent: little memory, so nothing of Asio or the log.
-      {"launcher/front/", {"base/", "agent/proc/"}, all},
-      // It is linked into training programs, so it has no dependencies.
-      {"worker_api/", {}, all},
-      {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
-      {"tests/", {"*"}, {}},
-      {"bench/", {"*"}, {}},
-      {"examples/", {"*"}, {}},
-  };
-  return table;
-}
+// Third-party headers that a room must not know: all of them; a pure room may read and write JSON.
+const std::vector<std::string_view> kAll{kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor};
+const std::vector<std::string_view> kAllButJson{kAsio, kProcess, kLog, kOptions, kTorch, kTensor};
+
+const std::vector<Room> kRooms{
+    {"base/", {}, kAll, Core::kPure},
+    {"net/", {"base/"}, {kProcess, kOptions, kTorch, kTensor}},
+    // The store: wire and store are pure, the server around them is the shell.
+    {"rendezvous/store/",
+     {"base/"},
+     {kAsio, kProcess, kLog, kOptions, kTorch, kTensor},
+     Core::kPure},
+    {"rendezvous/store/serve", {"base/", "net/", "rendezvous/store/"}, {kProcess, kTorch, kTensor}},
+    // A round speaks in the protocol's plain structs: a message means one thing everywhere.
+    {"rendezvous/round/", {"base/", "rendezvous/protocol/"}, kAll, Core::kPure},
+    {"rendezvous/protocol/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
+    {"rendezvous/coordinator/",
+     {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
+     {kProcess, kTorch, kTensor}},
+    {"rendezvous/client/",
+     {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    // The agent's side of the protocol decides without a socket, the shell around it has one.
+    {"rendezvous/client/membership", {"base/", "rendezvous/protocol/"}, kAll, Core::kPure},
+    {"rendezvous/etcd/",
+     {"base/", "net/", "rendezvous/etcd/"},
+     {kProcess, kLog, kOptions, kTorch, kTensor}},
+    // Who coordinates is decided without a socket.
+    {"rendezvous/etcd/election", {"base/", "rendezvous/etcd/"}, kAll, Core::kPure},
+    {"launcher/",
+     {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
+     {kProcess, kTorch, kTensor}},
+    // The processes above the agent: little memory, so nothing of Asio or the log.
+    {"launcher/front/", {"base/", "agent/proc/"}, kAll},
+    // It is linked into training programs, so it has no dependencies.
+    {"worker_api/", {}, kAll},
+    {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
+    {"tests/", {"*"}, {}},
+    {"bench/", {"*"}, {}},
+    {"examples/", {"*"}, {}},
+};
+
+// What the agent decides, without a process or a socket.
+const std::vector<Room> kPureAgentRooms{
+    {"agent/config/", {"base/"}, kAll, Core::kPure},
+    {"agent/report/", {"base/", "agent/config/"}, kAllButJson, Core::kPure},
+    {"agent/explain/", {"base/"}, kAllButJson, Core::kPure},
+    {"agent/watch/", {"base/", "agent/config/", "agent/report/"}, kAllButJson, Core::kPure},
+    // The order of events on one node, for the agent and for the simulator.
+    {"agent/node/",
+     {"base/", "rendezvous/client/membership", "agent/config/", "agent/report/", "agent/watch/"},
+     kAll,
+     Core::kPure},
+};
+
+// What it does.
+const std::vector<Room> kAgentRooms{
+    {"agent/proc/",
+     {"base/", "net/", "agent/config/limits"},
+     {kProcess, kLog, kOptions, kTorch, kTensor}},
+    {"agent/output/",
+     {"base/", "net/", "rendezvous/client/membership", "agent/config/", "agent/report/",
+      "agent/proc/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    {"agent/devices/", {"base/", "agent/proc/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
+    {"agent/events/",
+     {"base/", "net/", "rendezvous/client/membership", "rendezvous/protocol/", "agent/config/",
+      "agent/report/", "agent/watch/", "agent/node/", "agent/output/", "agent/events/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    {"agent/events/event.", {"base/", "agent/config/", "agent/report/"}, kAllButJson, Core::kPure},
+    {"agent/events/metrics.", {"base/", "agent/events/event."}, kAllButJson, Core::kPure},
+    {"agent/events/torch_events.",
+     {"base/", "agent/config/", "agent/events/event."},
+     kAllButJson,
+     Core::kPure},
+    // It knows what a user may ask of a run, and nothing of how a run works.
+    {"agent/control/",
+     {"base/", "net/", "agent/config/received_signal", "agent/proc/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    {"agent/worker_link/",
+     {"base/", "net/", "worker_api/", "agent/config/", "agent/report/", "agent/watch/",
+      "agent/proc/", "agent/control/directory"},
+     {kProcess, kJson, kTorch}},
+    // Which workers start from a template is decided without a process or a socket.
+    {"agent/warm/core/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions}, Core::kPure},
+    {"agent/warm/",
+     {"base/", "net/", "agent/config/", "agent/proc/", "agent/warm/core/"},
+     {kProcess, kJson, kLog, kOptions}},
+    {"agent/workers/",
+     {"base/", "net/", "rendezvous/client/membership", "agent/config/", "agent/report/",
+      "agent/watch/", "agent/node/", "agent/proc/", "agent/output/", "agent/devices/",
+      "agent/events/", "agent/warm/", "agent/worker_link/", "agent/control/status"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    // Where the coordinator is: elsewhere, here, or about to be.
+    {"agent/coordinate/",
+     {"base/", "net/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
+      "rendezvous/store/", "agent/config/", "agent/proc/", "agent/output/",
+      "agent/coordinate/record_admission"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    // A single node is a run with one member: its coordinator is the pure core itself.
+    {"agent/coordinate/in_process_link",
+     {"base/", "rendezvous/client/", "rendezvous/round/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+    {"agent/coordinate/preview",
+     {"base/", "rendezvous/round/", "agent/"},
+     {kAsio, kJson, kLog, kOptions}},
+    // One rule says who fits into a run, also before this node coordinates it.
+    {"agent/coordinate/record_admission", {"base/", "rendezvous/"}, kAll, Core::kPure},
+    {"agent/",
+     {"base/", "net/", "rendezvous/client/", "agent/"},
+     {kProcess, kOptions, kTorch, kTensor}},
+};
 
 const Room* room_of(std::string_view path) {
   const Room* best = nullptr;
-  for (const Room& room : rooms()) {
-    if (path.starts_with(room.path) && (!best || room.path.size() > best->path.size())) {
-      best = &room;
+  for (const auto* rooms : {&kRooms, &kPureAgentRooms, &kAgentRooms}) {
+    for (const Room& room : *rooms) {
+      if (path.starts_with(room.path) && (!best || room.path.size() > best->path.size())) {
+        best = &room;
+      }
     }
   }
   return best;

@@ -30,8 +30,8 @@ TEST_CASE("a room that includes against the direction is named") {
   CHECK(broken_rules("net/a.cpp", "#include \"agent/agent.hpp\"\n") == "include");
   CHECK(broken_rules("rendezvous/store/a.cpp", "#include \"rendezvous/round/run.hpp\"\n") ==
         "include");
-  CHECK(broken_rules("agent/core/a.cpp", "#include \"agent/proc/spawn.hpp\"\n") == "include");
-  CHECK(broken_rules("agent/core/a.cpp", "#include \"agent/agent.hpp\"\n") == "include");
+  CHECK(broken_rules("agent/report/a.cpp", "#include \"agent/proc/spawn.hpp\"\n") == "include");
+  CHECK(broken_rules("agent/report/a.cpp", "#include \"agent/agent.hpp\"\n") == "include");
   CHECK(broken_rules("agent/a.cpp", "#include \"launcher/options.hpp\"\n") == "include");
   CHECK(broken_rules("trainer/a.cpp", "#include \"base/result.hpp\"\n") == "include");
   CHECK(broken_rules("worker_api/a.cpp", "#include \"base/result.hpp\"\n") == "include");
@@ -40,14 +40,15 @@ TEST_CASE("a room that includes against the direction is named") {
 
 TEST_CASE("includes along the direction are fine") {
   CHECK(broken_rules("net/a.cpp", "#include \"base/result.hpp\"\n").empty());
-  CHECK(broken_rules("agent/a.cpp", "#include \"agent/core/plan.hpp\"\n").empty());
-  CHECK(broken_rules("agent/a.cpp", "#include \"rendezvous/store/server.hpp\"\n").empty());
+  CHECK(broken_rules("agent/a.cpp", "#include \"agent/config/plan.hpp\"\n").empty());
+  CHECK(
+      broken_rules("agent/coordinate/a.cpp", "#include \"rendezvous/store/server.hpp\"\n").empty());
   CHECK(broken_rules("trainer/a.cpp", "#include \"worker_api/ddprun_worker.hpp\"\n").empty());
-  CHECK(broken_rules("tests/agent/a.cpp", "#include \"agent/core/plan.hpp\"\n").empty());
+  CHECK(broken_rules("tests/agent/a.cpp", "#include \"agent/config/plan.hpp\"\n").empty());
 }
 
 TEST_CASE("a library that a room must not know is named") {
-  CHECK(broken_rules("agent/core/a.cpp", "#include <boost/asio/ip/tcp.hpp>\n") == "include");
+  CHECK(broken_rules("agent/report/a.cpp", "#include <boost/asio/ip/tcp.hpp>\n") == "include");
   CHECK(broken_rules("worker_api/a.cpp", "#include <spdlog/spdlog.h>\n") == "include");
   CHECK(broken_rules("agent/a.cpp", "#include <boost/process/v2/process.hpp>\n") == "include");
   CHECK(broken_rules("agent/proc/spawn.cpp", "#include <boost/process/v2/process.hpp>\n") ==
@@ -107,7 +108,7 @@ TEST_CASE("a process started outside agent/proc is found") {
 }
 
 TEST_CASE("a pure core that reads a clock is found") {
-  CHECK(broken_rules("agent/core/a.cpp", "void f() { Clock::now(); }") == "call");
+  CHECK(broken_rules("agent/report/a.cpp", "void f() { Clock::now(); }") == "call");
   CHECK(broken_rules("agent/a.cpp", "void f() { Clock::now(); }").empty());
 }
 
@@ -222,7 +223,7 @@ TEST_CASE("a failure or a claim whose test does not exist is found") {
 TEST_CASE("a code of a report that the documents do not describe is found") {
   const auto found = ddprun::style::check_documents(
       {make_source("docs/REPORT.md", "| `W-EXIT` | ... |\n"),
-       make_source("agent/core/verdict.cpp", "{\"W-EXIT\", 1},\n{\"W-LOST\", 2},\n")});
+       make_source("agent/report/verdict.cpp", "{\"W-EXIT\", 1},\n{\"W-LOST\", 2},\n")});
   REQUIRE(found.size() == 1);
   CHECK(found[0].line == 2);
   CHECK(found[0].sentence == "W-LOST has no row in docs/REPORT.md");

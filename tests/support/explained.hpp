@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/explain/explain.hpp"
-#include "agent/core/explain/recovery.hpp"
+#include "agent/explain/explain.hpp"
+#include "agent/explain/recovery.hpp"
 
 namespace ddprun::test {
 

@@ -1,5 +1,5 @@
 // The links of two rounds: the test is the worker that survives the first one.
-#include "agent/round_links.hpp"
+#include "agent/workers/round_links.hpp"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,110 @@
+#include "agent/coordinate/elected_coordinator.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "agent/coordinate/record_admission.hpp"
+
+namespace ddprun {
+
+namespace {
+
+const EtcdConfig& etcd_of(const LaunchConfig& config) {
+  return *config.rendezvous->etcd;
+}
+
+// Of many agents few need to ask before they hear who was faster.
+Duration jitter_of(const AgentId& agent) {
+  return std::chrono::milliseconds(std::hash<std::string>{}(agent.value()) % 100);
+}
+
+etcd::ElectorOptions options_of(const LaunchConfig& config, const protocol::Hello& hello) {
+  const AgentId& agent = hello.agent;
+  const EtcdConfig& etcd = etcd_of(config);
+  const RendezvousConfig& rendezvous = *config.rendezvous;
+  etcd::ElectorOptions options;
+  for (const CoordinatorAddress& address : etcd.endpoints) {
+    options.client.endpoints.push_back({address.host, address.port});
+  }
+  options.client.user = etcd.user;
+  options.client.password = etcd.password;
+  if (etcd.tls) {  // run_agent() has made sure that it can be used
+    options.client.tls = net::TlsContext::make_client(*etcd.tls).value();
+  }
+  options.client.first = std::hash<std::string>{}(agent.value()) >> 9;
+  options.election.agent = agent.value();
+  options.election.may_lead = etcd.may_lead;
+  // As long as an agent that is silent is waited for.
+  options.election.ttl = rendezvous.keep_alive_interval * rendezvous.keep_alive_max_attempt;
+  options.election.jitter = jitter_of(agent);
+  options.election.cut_off_max = rendezvous.coordinator_timeout;
+  options.election.where = etcd.text;
+  options.election.bars = [hello](const RunRecord& record) {
+    return refusal_of_record(hello, record);
+  };
+  options.keys = etcd::keys_of(etcd.prefix, config.run_id.value());
+  return options;
+}
+
+}  // namespace
+
+ElectedCoordinator::ElectedCoordinator(boost::asio::any_io_executor executor,
+                                       const LaunchConfig& config, const protocol::Hello& hello,
+                                       OpenCoordinator open, ElectionNode& node)
+    : config_(config),
+      node_(node),
+      seat_(executor, std::move(open)),
+      elector_(executor, options_of(config, hello), *this) {}
+
+// Where the link to etcd leaves this node other nodes can reach it, too.
+Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
+  const std::string& given = config_.rendezvous->address;
+  const std::string& address = given.empty() ? own_address : given;
+  const auto port = seat_.reserve(config_.store.listen_addr);
+  if (!port) return port.error();
+  offered_ = {address, *port};
+  return etcd::Leader{"", address, *port};
+}
+
+void ElectedCoordinator::lead(etcd::Revision term, const RunRecord& record) {
+  SeatTerms terms{record, [this](const RunRecord& changed) { elector_.set_record(changed); },
+                  [this] { return elector_.may_act(); }};
+  terms.term = term;
+  terms.keeper = etcd_of(config_).text;
+  terms.keeper_timeout = config_.rendezvous->coordinator_timeout;
+  const auto opened = seat_.open(std::move(terms));
+  if (!opened) return node_.election_failed(opened.error().sentence);
+  node_.coordinator_at(offered_, true, "");
+}
+
+void ElectedCoordinator::act() {
+  if (seat_.coordinator() != nullptr) seat_.coordinator()->resume();
+}
+
+void ElectedCoordinator::recorded(const RunRecord& record) {
+  if (seat_.coordinator() != nullptr) seat_.coordinator()->recorded(record);
+}
+
+void ElectedCoordinator::await_etcd() {
+  node_.coordinator_is_awaited(etcd_of(config_).text);
+}
+
+void ElectedCoordinator::step_down() {
+  seat_.close();
+  node_.coordinator_at(std::nullopt, false, "this node coordinates no more");
+}
+
+void ElectedCoordinator::follow(const std::optional<etcd::Leader>& leader) {
+  const bool known = leader && !leader->host.empty() && leader->port != 0;
+  if (!known) {
+    return node_.coordinator_at(std::nullopt, false, "no node is elected");
+  }
+  node_.coordinator_at(CoordinatorAddress{leader->host, leader->port}, false, "");
+}
+
+void ElectedCoordinator::refuse(const std::string& why) {
+  node_.election_failed(why);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,77 @@
+#include "agent/coordinate/endpoint_notice.hpp"
+
+#include <utility>
+
+#include "agent/coordinate/link_secret.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+/// At another place than the endpoint a certificate names that place.
+client::LinkSecret secret_at(const std::string& host, const LaunchConfig& config) {
+  client::LinkSecret secret = link_secret_of(config);
+  if (host != config.rendezvous->coordinator.host) secret.host.clear();
+  return secret;
+}
+}  // namespace
+
+EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config,
+                               CoordinatorAddress where, Says says, Hears hears, Ends ends)
+    : says_(std::move(says)), hears_(std::move(hears)), ends_(std::move(ends)), timer_(executor) {
+  link_ = std::make_unique<client::Connections>(
+      executor, where.host, where.port, [this](const client::Event& event) { on(event); },
+      secret_at(where.host, config));
+  attempt();
+}
+
+void EndpointNotice::attempt() {
+  is_up_ = false;
+  link_->connect(++link_id_);
+}
+
+void EndpointNotice::on(const client::Event& event) {
+  if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
+    unanswered_ = 0;
+    const auto* moved = std::get_if<protocol::Moved>(&incoming->message);
+    if (moved != nullptr && hears_) hears_(*moved);
+  }
+  if (std::holds_alternative<client::LinkUp>(event)) {
+    is_up_ = true;
+    unanswered_ = 0;
+    return tell();
+  }
+  if (!std::holds_alternative<client::LinkDown>(event)) return;
+  is_up_ = false;
+  ends_ ? end() : again();
+}
+
+void EndpointNotice::end() {
+  if (std::exchange(has_ended_, true)) return;
+  timer_.cancel();
+  ends_();
+}
+
+// The link stays open: its end says that the coordinator there is gone, and another may come.
+void EndpointNotice::tell() {
+  if (const auto lead = says_()) {
+    link_->send(link_id_, *lead);
+    ++unanswered_;
+  }
+  again();
+}
+
+void EndpointNotice::again() {
+  timer_.expires_after(is_up_ ? kReminderInterval : kNoticeInterval);
+  // A timer that has expired already is not cancelled any more.
+  timer_.async_wait(
+      [this, weak = std::weak_ptr<int>(alive_)](const boost::system::error_code& cancelled) {
+        if (cancelled || weak.lock() == nullptr) return;
+        if (is_up_ && unanswered_ < kUnansweredMax) return tell();
+        if (ends_) return end();
+        attempt();
+      });
+}
+
+}  // namespace ddprun

@@ -1,0 +1,515 @@
+#include "agent/explain/explain.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "agent/explain/recovery.hpp"
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+#include "base/printable.hpp"
+
+namespace ddprun::explain {
+
+namespace {
+
+using Nodes = std::vector<NodeRecord>;
+
+constexpr std::size_t kFailuresShown = 4;  // of one round
+constexpr int kRoundsShownMax = 20;        // of more, the first ones and the last
+
+std::string ms_text(double ms) {
+  if (ms < 10) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f ms", ms);
+    return text;
+  }
+  return duration_text(std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double, std::milli>(std::min(ms, 1e12))));
+}
+
+std::string labelled_line(const std::string& label, const std::string& text) {
+  constexpr std::size_t kWidth = 14;
+  return "  " + label + std::string(kWidth - std::min(kWidth - 1, label.size()), ' ') +
+         printable(text) + "\n";
+}
+
+int first_node_of(const NodeRecord& node) {
+  return node.rounds.empty() ? 1 << 30 : node.rounds.begin()->second.node;
+}
+
+std::string name_of(const NodeRecord& node) {
+  return node.host.empty() ? node.path : node.host;
+}
+
+std::set<int> rounds_of(const Nodes& nodes) {
+  std::set<int> rounds;
+  for (const NodeRecord& node : nodes) {
+    for (const auto& [number, round] : node.rounds) rounds.insert(number);
+  }
+  return rounds;
+}
+
+const RoundRecord* any_record(const Nodes& nodes, int round) {
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found != node.rounds.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::string text_of(const Failure& failure) {
+  return "[" + failure.code + "] " + failure.text;
+}
+
+/// Who failed and how. Ranks that were given up have not failed: none of them is named.
+std::string failure_text(const Failure& failure) {
+  std::string what = text_of(failure);
+  if (failure.given_up) return what;
+  return "rank " + std::to_string(failure.rank) + " (pid " + std::to_string(failure.pid) + ") on " +
+         failure.host + ": " + what;
+}
+
+/// What the coordinator found about all ranks of a round, with the rank that failed first: it may
+/// be a witness of the cause. None: the first failure is the cause.
+const Failure* finding_in(const Nodes& nodes, int round) {
+  for (const NodeRecord& node : nodes) {
+    if (node.verdict && node.verdict_round == round && !node.verdict->text.empty()) {
+      return &*node.verdict;
+    }
+  }
+  return nullptr;
+}
+
+/// The verdict tells all nodes who failed first, also where the node of that rank left no record.
+const Failure* told_in(const Nodes& nodes, int round, const std::vector<Failure>& recorded) {
+  for (const NodeRecord& node : nodes) {
+    if (!node.told || node.verdict_round != round || node.told->text.empty()) continue;
+    const bool is_recorded =
+        std::any_of(recorded.begin(), recorded.end(), [&](const Failure& failure) {
+          return failure.given_up || failure.rank == node.told->rank;
+        });
+    return is_recorded ? nullptr : &*node.told;
+  }
+  return nullptr;
+}
+
+/// The failures that the nodes saw in a round; first the one that a finding or else `reason` names.
+std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::string& reason) {
+  std::vector<Failure> failures;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end() || !found->second.failure) continue;
+    const Failure& failure = *found->second.failure;
+    // All nodes of a round give up together, and say the same.
+    const auto says_same = [&failure](const Failure& other) {
+      return failure.given_up && failure_text(other) == failure_text(failure);
+    };
+    const bool is_told = std::any_of(failures.begin(), failures.end(), says_same);
+    if (!is_told) failures.push_back(failure);
+  }
+  if (const Failure* told = told_in(nodes, round, failures)) failures.push_back(*told);
+  const Failure* finding = finding_in(nodes, round);
+  const auto is_named = [&reason, finding](const Failure& failure) {
+    if (finding != nullptr) return failure.rank == finding->rank;
+    return reason.find("rank " + std::to_string(failure.rank) + " (") != std::string::npos;
+  };
+  std::stable_partition(failures.begin(), failures.end(), is_named);
+  return failures;
+}
+
+int last_round_of(const NodeRecord& node) {
+  return node.rounds.empty() ? 0 : node.rounds.rbegin()->first;
+}
+
+/// That heard how the run ended; null: none did, and the run may continue.
+const NodeRecord* with_verdict(const Nodes& nodes) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [](const NodeRecord& node) {
+    return !node.verdict_text.empty();
+  });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+/// Whether the nodes of the last round have all ended, each with a record: the run has, too.
+bool all_have_ended(const Nodes& nodes, int last) {
+  const RoundRecord* of = any_record(nodes, last);
+  const auto ended = std::count_if(nodes.begin(), nodes.end(), [last](const NodeRecord& node) {
+    return node.rounds.count(last) != 0 && !node.outcome.empty();
+  });
+  if (of == nullptr) return nodes.size() == 1 && !nodes[0].outcome.empty();
+  return ended >= of->nodes;
+}
+
+/// Why a round ended, in the words of the coordinator; empty: no node recorded it. How a node that
+/// leaves ends says nothing of the run.
+std::string reason_after(const Nodes& nodes, int round) {
+  if (const RoundRecord* next = any_record(nodes, round + 1)) return next->text;
+  const bool is_last = std::all_of(nodes.begin(), nodes.end(), [round](const NodeRecord& node) {
+    return last_round_of(node) <= round;
+  });
+  if (!is_last) return "";
+  if (const NodeRecord* told = with_verdict(nodes)) return told->verdict_text;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found != node.rounds.end() && !found->second.ordered_stop.empty()) {
+      return found->second.ordered_stop;
+    }
+  }
+  if (!all_have_ended(nodes, round)) return "";
+  for (const NodeRecord& node : nodes) {
+    if (last_round_of(node) == round && !node.end_text.empty()) return node.end_text;
+  }
+  return "";
+}
+
+struct Stopped {
+  std::int64_t ranks = 0;
+  std::int64_t killed = 0;
+  std::int64_t nodes = 0;
+};
+Stopped stopped_in(const Nodes& nodes, int round) {
+  Stopped all;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end() || found->second.stopped == 0) continue;
+    all.ranks += found->second.stopped;
+    all.killed += found->second.killed;
+    ++all.nodes;
+  }
+  return all;
+}
+
+std::string missing_nodes(const Nodes& nodes, int round) {
+  const RoundRecord& of = *any_record(nodes, round);
+  std::set<int> here;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found != node.rounds.end()) here.insert(found->second.node);
+  }
+  const auto missing = of.nodes - static_cast<int>(here.size());
+  if (missing <= 0) return "";
+  return count_text(missing, "node") + " of " + std::to_string(of.nodes) + " left no record here";
+}
+
+std::string blast_radius(const Nodes& nodes, int round) {
+  const Stopped stopped = stopped_in(nodes, round);
+  const RoundRecord& of = *any_record(nodes, round);
+  const bool all = missing_nodes(nodes, round).empty();
+  if (stopped.ranks == 0) return all ? "no other rank" : "no other rank with a record";
+  std::string text = (all ? "" : "at least ") + std::to_string(stopped.ranks) + " of " +
+                     count_text(of.world_size, "rank") + ", on " +
+                     count_text(stopped.nodes, "node");
+  if (stopped.killed != 0) text += "; " + std::to_string(stopped.killed) + " needed SIGKILL";
+  return text;
+}
+
+/// What workers had started, and what was not ended; empty: nothing.
+std::string cleanup_text(const Nodes& nodes, int round) {
+  long long descendants = 0;
+  std::string survivors;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end()) continue;
+    descendants += found->second.descendants;
+    if (found->second.still_alive == 0) continue;
+    survivors += (survivors.empty() ? "" : ", ") + found->second.survivors;
+  }
+  std::string text;
+  if (descendants > 0) text = count_text(descendants, "descendant") + " of workers ended";
+  if (!survivors.empty()) {
+    text += (text.empty() ? "" : "; ") + std::string("still alive after SIGKILL: ") + survivors;
+  }
+  return text;
+}
+
+std::string recovery_text(const Recovery& recovery) {
+  std::string text;
+  const auto add = [&text](const char* phase, Moment took) {
+    if (took) text += (text.empty() ? "" : ", ") + std::string(phase) + " " + ms_text(*took);
+  };
+  add("detect", recovery.detect);
+  add("stop", recovery.stop);
+  add("rendezvous", recovery.rendezvous);
+  add("start", recovery.start);
+  add("spawn", recovery.spawn);
+  add("join", recovery.join);
+  if (recovery.whole) text += "; " + ms_text(*recovery.whole) + " without all ranks";
+  if (recovery.without_step) text += "; " + ms_text(*recovery.without_step) + " without a step";
+  return text.starts_with("; ") ? text.substr(2) : text;
+}
+
+std::string health_text(const RoundTimes& times) {
+  if (!times.since) return "never all running";
+  if (times.end) return "all running for " + ms_text(*times.end - *times.since);
+  return "all running from " + ms_text(*times.since) + " on; its end is not recorded";
+}
+
+std::string failure_lines(const Failure* finding, const std::vector<Failure>& failures) {
+  std::string text;
+  if (finding != nullptr) text = labelled_line("failure", text_of(*finding));
+  const char* first = finding == nullptr ? "failure" : "complained";
+  for (std::size_t i = 0; i < std::min(failures.size(), kFailuresShown); ++i) {
+    if (finding != nullptr && failures[i].given_up) continue;
+    text += labelled_line(i == 0 ? first : "also failed", failure_text(failures[i]));
+  }
+  return text;
+}
+
+/// Other ranks of these nodes that failed by themselves, while they were not stopped yet.
+std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure>& failures) {
+  std::string text;
+  std::size_t shown = failures.size();
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end() || (!found->second.failure && failures.empty())) continue;
+    // None: the first one of the round was on another node, by whose clock it is known.
+    const std::optional<Failure>& first = found->second.failure;
+    if (first && first->given_up) continue;
+    double began = first ? first->at : 0;
+    for (const Exit& exit : found->second.exits) {
+      if (first && exit.rank == first->rank) began = exit.at;
+    }
+    for (const Exit& exit : found->second.exits) {
+      const bool failed = exit.exit_code != 0 || exit.signal != 0;
+      const bool is_told = std::any_of(failures.begin(), failures.end(),
+                                       [&](const Failure& one) { return one.rank == exit.rank; });
+      const bool by_itself = failed && exit.sent_signal == 0 && !is_told;
+      if (!by_itself || ++shown > kFailuresShown) continue;
+      std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
+                                         : "exit code " + std::to_string(exit.exit_code);
+      if (first) how += ", " + ms_text(std::max(exit.at - began, 0.0)) + " later";
+      text += labelled_line("also failed", "rank " + std::to_string(exit.rank) + " on " +
+                                               (first ? first->host : node.host) + ": " + how);
+    }
+  }
+  return text;
+}
+
+std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) {
+  const RoundRecord& of = *any_record(nodes, round);
+  std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
+                     " on " + count_text(of.nodes, "node") + ", ";
+  const auto times = timeline.rounds().find(round);
+  const bool timed = times != timeline.rounds().end();
+  text += (timed ? health_text(times->second) : "its times are not recorded") + "\n";
+  const std::string reason = reason_after(nodes, round);
+  const auto failures = failures_in(nodes, round, reason);
+  if (!reason.empty()) text += labelled_line("then", reason);
+  text += failure_lines(finding_in(nodes, round), failures);
+  text += other_exits(nodes, round, failures);
+  if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
+    text += labelled_line("stopped", blast_radius(nodes, round));
+  }
+  if (const std::string cleanup = cleanup_text(nodes, round); !cleanup.empty()) {
+    text += labelled_line("cleanup", cleanup);
+  }
+  if (any_record(nodes, round + 1) != nullptr) {
+    text += labelled_line("recovery", recovery_text(recovery_after(nodes, timeline, round)));
+  }
+  const std::string missing = missing_nodes(nodes, round);
+  return missing.empty() ? text : text + labelled_line("missing", missing);
+}
+
+std::string share_text(double part, double whole) {
+  char share[32];
+  std::snprintf(share, sizeof share, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
+  return ms_text(part) + " of " + ms_text(whole) + ", " + share;
+}
+
+std::string numbers_text(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string text = numbers.size() == 1 ? "round" : "rounds";
+  for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), kRoundsShownMax); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(numbers[i]);
+  }
+  return text + (numbers.size() > kRoundsShownMax ? ", ..." : "");
+}
+
+/// Training is known by steps alone: ranks that live may wait, import or repeat what was lost.
+std::string goodput(const Timeline& timeline) {
+  if (timeline.whole() <= 0) return "";
+  std::string text;
+  const Goodput steps = goodput_of(timeline);
+  if (steps.known) {
+    text = "goodput: steps took " + share_text(steps.counted, timeline.whole());
+    if (steps.repeated > 0) {
+      text += "; " + count_text(steps.repeated, "step") + " repeated later not counted";
+    }
+    if (!steps.without.empty()) text += "; none recorded in " + numbers_text(steps.without);
+    text += "\n";
+  }
+  const auto is_open = [](const auto& round) { return round.second.since && !round.second.end; };
+  const auto& rounds = timeline.rounds();
+  if (std::any_of(rounds.begin(), rounds.end(), is_open)) {
+    text += "all ranks alive: for " + ms_text(timeline.ran()) +
+            " at least; the end of a round is not recorded";
+  } else {
+    text += "all ranks alive: for " + share_text(timeline.ran(), timeline.whole());
+  }
+  return text + (steps.known ? "\n" : "; no steps are recorded, so goodput is not known\n");
+}
+
+/// Of a failed round, or one that ended because of a node; empty: it has no cause that is known.
+std::string cause_of(const Nodes& nodes, int round) {
+  const auto failures = failures_in(nodes, round, reason_after(nodes, round));
+  if (const Failure* finding = finding_in(nodes, round)) return text_of(*finding);
+  if (!failures.empty()) return failure_text(failures[0]);
+  const RoundRecord* next = any_record(nodes, round + 1);
+  // A node that joins is no failure.
+  return next != nullptr && next->cause != "node_joined" ? next->text : "";
+}
+
+/// Of a run that has ended without a failure, and not with success.
+std::string cause_of_end(const Nodes& nodes, const std::set<int>& rounds) {
+  if (const NodeRecord* told = with_verdict(nodes)) {
+    return told->verdict_code == 0 ? "" : told->verdict_text;
+  }
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  if (!all_have_ended(nodes, last)) return "";
+  for (const NodeRecord& node : nodes) {
+    if (node.signals.empty() || node.signals.front().round != last) continue;
+    return "ddprun on " + node.host + " received " + node.signals.front().name;
+  }
+  return "";
+}
+
+bool has_succeeded(const Nodes& nodes, const std::set<int>& rounds) {
+  if (const NodeRecord* told = with_verdict(nodes)) return told->verdict_code == 0;
+  return all_have_ended(nodes, rounds.empty() ? 0 : *rounds.rbegin()) &&
+         std::all_of(nodes.begin(), nodes.end(),
+                     [](const NodeRecord& node) { return node.outcome == "succeeded"; });
+}
+
+/// The cause ended the run or, where the run has succeeded, led to its first restart.
+std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
+  const bool succeeded = has_succeeded(nodes, rounds);
+  const char* const label = succeeded ? "first restart: " : "first cause: ";
+  for (const int round : rounds) {
+    const std::string cause = cause_of(nodes, round);
+    if (cause.empty() || (succeeded && any_record(nodes, round + 1) == nullptr)) continue;
+    const auto failures = failures_in(nodes, round, reason_after(nodes, round));
+    const Failure* finding = finding_in(nodes, round);
+    const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
+    return label + printable(cause) + ", in round " + std::to_string(round) + "\n" +
+           (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
+           "blast radius: stopped " + blast_radius(nodes, round) + "\n";
+  }
+  const std::string cause = cause_of_end(nodes, rounds);
+  return cause.empty() ? "" : "first cause: " + printable(cause) + "\n";
+}
+
+/// How the run ended. What a node that left ended with is not that.
+std::string end_of_run(const Nodes& nodes, const std::set<int>& rounds) {
+  const auto text = [](const std::string& outcome, int code) {
+    return outcome + " with exit code " + std::to_string(code);
+  };
+  if (const NodeRecord* told = with_verdict(nodes)) {
+    // "error" is how a node ends that another one's user has stopped.
+    const bool agrees =
+        told->exit_code == told->verdict_code && !told->outcome.empty() && told->outcome != "error";
+    const std::string outcome = told->verdict_code == 0 ? "succeeded" : "ended";
+    return text(agrees ? told->outcome : outcome, told->verdict_code);
+  }
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  if (!all_have_ended(nodes, last)) return "its end is not recorded";
+  const NodeRecord* first = nullptr;
+  for (const NodeRecord& node : nodes) {
+    if (last_round_of(node) != last || node.outcome.empty()) continue;
+    if (first == nullptr) first = &node;
+    if (node.exit_code != first->exit_code) return "its nodes ended with different exit codes";
+  }
+  return first == nullptr ? "its end is not recorded" : text(first->outcome, first->exit_code);
+}
+
+std::string headline(const Nodes& nodes, const std::set<int>& rounds) {
+  const int restarts = rounds.empty() ? 0 : any_record(nodes, *rounds.rbegin())->restarts;
+  return "run " + printable(nodes[0].run) + ": " + printable(end_of_run(nodes, rounds)) + "; " +
+         count_text(static_cast<long long>(rounds.size()), "round") + ", " +
+         count_text(restarts, "restart") + ", " +
+         count_text(static_cast<long long>(nodes.size()), "record") + "\n";
+}
+
+/// How one node ended, where that is not how the run did; empty: it is, or is not recorded.
+std::string own_end(const NodeRecord& node, int last) {
+  const bool stayed = !node.verdict_text.empty() && node.exit_code == node.verdict_code;
+  const bool is_of_run = last_round_of(node) == last && node.let_go.empty();
+  if (node.outcome.empty() || stayed || is_of_run) return "";
+  std::string text = "left in round " + std::to_string(last_round_of(node)) + " with exit code " +
+                     std::to_string(node.exit_code);
+  if (!node.signals.empty()) text += ", after " + node.signals.front().name;
+  return text + (node.let_go.empty() ? "" : "; then " + node.let_go);
+}
+
+/// What a reader must know about the records themselves, and about signals.
+std::string notes_on(const NodeRecord& node, int last_round) {
+  std::string text;
+  const auto add = [&](const std::string& note) {
+    text += "note: " + printable(name_of(node) + ": " + note) + "\n";
+  };
+  if (node.outcome.empty()) {
+    add("the record has no end after " + node.last_time +
+        (node.disk_full ? ": its file system is full, so that it may be incomplete"
+                        : ": ddprun still runs, or was killed, or its host was lost, or its file "
+                          "could not be written"));
+  }
+  if (const std::string end = own_end(node, last_round); !end.empty()) add(end);
+  if (node.missing != 0) {
+    add(count_text(static_cast<long long>(node.missing), "event") + " missing in " + node.path);
+  }
+  if (node.unreadable != 0) {
+    add(count_text(static_cast<long long>(node.unreadable), "line") + " unreadable in " +
+        node.path);
+  }
+  return text;
+}
+
+bool come_in_order(const NodeRecord& one, const NodeRecord& other) {
+  return std::make_tuple(first_node_of(one), one.host, one.path) <
+         std::make_tuple(first_node_of(other), other.host, other.path);
+}
+
+/// Two records of one place in one round are of two runs.
+Result<void> check_same_run(const Nodes& nodes) {
+  std::map<std::pair<int, int>, const NodeRecord*> places;
+  for (const NodeRecord& node : nodes) {
+    if (node.run != nodes[0].run) {
+      return Error{ErrorKind::kUsage, nodes[0].path + " is of run " + nodes[0].run + ", " +
+                                          node.path + " of run " + node.run +
+                                          "; name the directories of one run"};
+    }
+    for (const auto& [number, round] : node.rounds) {
+      const auto [at, is_new] = places.emplace(std::make_pair(number, round.node), &node);
+      if (is_new) continue;
+      return Error{ErrorKind::kUsage, at->second->path + " and " + node.path +
+                                          " are both of node " + std::to_string(round.node) +
+                                          ", so of two runs; name the directories of one run"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> explain(Nodes nodes) {
+  std::sort(nodes.begin(), nodes.end(), come_in_order);
+  if (nodes.empty()) return Error{ErrorKind::kUsage, "there is no record to explain"};
+  if (const auto checked = check_same_run(nodes); !checked) return checked.error();
+  const std::set<int> rounds = rounds_of(nodes);
+  const Timeline timeline(nodes);
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  std::string text = headline(nodes, rounds) + first_cause(nodes, rounds) + goodput(timeline);
+  for (const NodeRecord& node : nodes) text += notes_on(node, last);
+  int shown = 0;
+  for (const int round : rounds) {
+    const bool is_last = round == *rounds.rbegin();
+    if (++shown >= kRoundsShownMax && !is_last) continue;
+    if (shown > kRoundsShownMax) {
+      text += "(" + count_text(shown - kRoundsShownMax, "round") + " not shown)\n";
+    }
+    text += round_text(nodes, timeline, round);
+  }
+  return text;
+}
+
+}  // namespace ddprun::explain

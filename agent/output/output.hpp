@@ -1,0 +1,105 @@
+// WorkerOutput: the two output streams of one worker, from before its start until the pipes are
+// drained. Thread rule: the io_context's thread. Ownership: owns pipes and files; shares consoles
+// and filter logs.
+//
+//   auto output = WorkerOutput::open(executor, consoles, plan);   // descriptors for the worker
+//   spawn(executor, {..., output->descriptor(Stream::kStdout),
+//   output->descriptor(Stream::kStderr)}); output->start(); // after every spawn, failed or not
+//   ... the worker has ended ...
+//   co_await output->drain(deadline);                             // nothing it wrote is lost
+//   output->tail(Stream::kStderr);                                // for the report
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/output/console.hpp"
+#include "agent/output/log_file.hpp"
+#include "agent/output/stream_route.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+namespace ddprun {
+
+/// filtered_stdout.log or filtered_stderr.log: the lines, with their prefix, of all tee'd streams
+/// of an attempt that contain one of the texts. Shared by the workers of the attempt.
+struct FilterLog {
+  std::vector<std::string> texts;  // not empty
+  LogFile file;
+};
+
+struct StreamPlan {
+  Route route = Route::kInherit;
+  std::string file;                   // for kFile, kLog and kTee: the path of the log file
+  std::shared_ptr<LogFile> log;       // that file; closed by the stream
+  std::shared_ptr<FilterLog> filter;  // for kTee; may be null
+  std::uint64_t before = 0;           // bytes of the file that were written in rounds before
+  bool copied = false;                // with kPass and kLabel: `log` gets all that is read
+  bool like_console = false;  // with kLog: the worker sees a terminal, where kPass would give one
+};
+
+struct WorkerOutputPlan {
+  StreamPlan out;
+  StreamPlan err;
+  std::string prefix;   // of a tee'd line, see line_prefix()
+  std::string label{};  // of a line of Route::kLabel, see rank_label()
+  int label_columns = 0;
+  Warn warn;  // gets a sentence when a file cannot be written; may be empty
+  std::shared_ptr<std::uint64_t> bytes{};  // counts the output that passes through; may be null
+};
+
+class StreamPump;
+
+class WorkerOutput {
+ public:
+  /// Opens files and pipes as the routes say. Fails with kSystem (file cannot be made, out of
+  /// descriptors); then nothing stays open.
+  [[nodiscard]] static Result<WorkerOutput> open(boost::asio::any_io_executor executor,
+                                                 const Consoles& consoles,
+                                                 const WorkerOutputPlan& plan);
+  WorkerOutput(WorkerOutput&&) noexcept;
+  WorkerOutput& operator=(WorkerOutput&&) noexcept;
+  ~WorkerOutput();
+
+  /// The worker has another rank: `plan` is that of one that starts with it. Returns the route that
+  /// its stdout has now.
+  Route set_rank(const WorkerOutputPlan& plan);
+  /// What the worker gets as its 1 or 2. Valid until start().
+  [[nodiscard]] int descriptor(Stream stream) const;
+  /// Closes the worker's ends in this process and begins to read. Call it after spawn().
+  void start();
+  /// Completes when all writers have closed the pipes, or at `deadline` (kDrainMax is a good one):
+  /// then what is in the pipes is read and they are closed. Call it once the worker has ended.
+  [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
+  /// Reads what is in the pipes now, without waiting: all that a worker that has ended wrote. A
+  /// process it left behind may continue to write; drain() still follows.
+  void catch_up();
+  /// The last bytes (at most kTailBytesMax) that the worker wrote to this stream through here;
+  /// empty when it was inherited, or goes straight to its file, which has them. Where both streams
+  /// go one way, that of stderr has both.
+  [[nodiscard]] std::string tail(Stream stream) const;
+  /// Whether the worker got one pipe or pseudoterminal for both streams: see shares_a_way().
+  [[nodiscard]] bool is_one_way() const { return out_ == err_; }
+  /// Its stdout is shown although its rank is not 0, from its last line on: it may be a prompt.
+  /// False: it does not go to a file alone.
+  bool reveal(bool on);
+  /// Whether the worker may have to wait until a console or a disk takes its output.
+  [[nodiscard]] bool is_held_up() const;
+  /// Tails begin with what the worker writes from now on.
+  void forget();
+  /// When the worker last wrote to either stream, or was started; none unless both pass through
+  /// here.
+  [[nodiscard]] std::optional<TimePoint> last_written() const;
+
+ private:
+  WorkerOutput() = default;
+
+  std::shared_ptr<StreamPump> out_;
+  std::shared_ptr<StreamPump> err_;
+};
+
+}  // namespace ddprun

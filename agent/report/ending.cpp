@@ -1,0 +1,305 @@
+#include "agent/report/ending.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iterator>
+#include <set>
+
+namespace ddprun {
+
+namespace {
+
+// What introduces a traceback stands at most so many lines before its heading.
+constexpr std::size_t kIntroductionLines = 3;
+
+bool has_text(std::string_view line, std::string_view text) {
+  return line.find(text) != std::string_view::npos;
+}
+
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool is_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+template <std::size_t N>
+bool starts_with_any(std::string_view line, const std::array<std::string_view, N>& texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [line](std::string_view text) { return line.starts_with(text); });
+}
+
+template <std::size_t N>
+bool has_any_text(std::string_view line, const std::array<std::string_view, N>& texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [line](std::string_view text) { return has_text(line, text); });
+}
+
+/// Whether one of the lines shortly before `at` has one of these texts.
+template <std::size_t N>
+bool introduced_by(const LineViews& lines, std::size_t at,
+                   const std::array<std::string_view, N>& texts) {
+  const std::size_t from = at - std::min(at, kIntroductionLines);
+  for (std::size_t line = from; line < at; ++line) {
+    if (has_any_text(lines[line], texts)) return true;
+  }
+  return false;
+}
+
+constexpr std::array<std::string_view, 2> kLinks = {
+    "During handling of the above exception, another exception",
+    "The above exception was the direct cause of the following"};
+// What frames that are drawn begin with, in UTF-8: U+2500 to U+257F.
+constexpr std::array<std::string_view, 2> kBoxes = {"\xE2\x94", "\xE2\x95"};
+// By these words Python says that it continues.
+constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", "--- Logging error ---",
+                                                      "Error in atexit._run_exitfuncs",
+                                                      "exception was never retrieved"};
+
+// An exception that ended a thread of Python ended no process: the main thread ran on, or had
+// ended.
+constexpr std::array<std::string_view, 1> kOfThread = {"Exception in thread "};
+
+/// Where the last heading before line `end` stands; `end` if there is none.
+std::size_t heading_before(const LineViews& lines, std::size_t end) {
+  for (std::size_t at = end; at > 0; --at) {
+    if (!is_traceback_heading(lines[at - 1])) continue;
+    if (!introduced_by(lines, at - 1, kIgnored)) return at - 1;
+  }
+  return end;
+}
+
+/// In an exception group each line is indented, but for those that tell of a gap.
+std::size_t end_of_group(const LineViews& lines, std::size_t heading) {
+  std::size_t end = heading + 1;
+  while (end < lines.size() &&
+         (is_indented(without_rank(lines[end])) || lines[end].starts_with("... "))) {
+    ++end;
+  }
+  return end;
+}
+
+/// Of a chain whose later headings are left out, the last one.
+std::size_t exception_after(const LineViews& lines, std::size_t heading) {
+  std::size_t found = lines.size();
+  for (std::size_t at = heading + 1; at < lines.size(); ++at) {
+    if (links_tracebacks(lines[at])) found = lines.size();
+    if (found == lines.size() && is_exception(without_rank(lines[at]))) found = at;
+  }
+  return found;
+}
+
+/// A word of digits, or of hexadecimal ones.
+bool is_number(std::string_view word) {
+  if (word.starts_with("0x")) return true;
+  return std::any_of(word.begin(), word.end(), is_digit) &&
+         std::all_of(word.begin(), word.end(),
+                     [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; });
+}
+
+bool is_numbered(const std::string& shape) {
+  const bool has_word = std::any_of(shape.begin(), shape.end(), [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0;
+  });
+  return has_word && has_text(shape, "#");
+}
+
+/// "[E1122 10:51:07.1 x.cpp:3]", as PyTorch's own log has it.
+bool is_of_native_log(std::string_view line) {
+  return line.size() > 2 && line.front() == '[' && has_text("IWEFC", line.substr(1, 1)) &&
+         (is_digit(line[2]) || line[2] == ' ');
+}
+
+}  // namespace
+
+LineViews views_of(const std::vector<std::string>& lines) {
+  return {lines.begin(), lines.end()};
+}
+
+std::string_view without_rank(std::string_view line) {
+  constexpr std::string_view kBegin = "[rank";
+  const auto end = line.find("]: ");
+  if (!line.starts_with(kBegin) || end == std::string_view::npos) return line;
+  return line.substr(end + 3);
+}
+
+std::string_view without_gutter(std::string_view line) {
+  const auto bar = line.find_first_not_of(' ');
+  const bool found = bar != std::string_view::npos && line.substr(bar).starts_with("| ");
+  return found ? line.substr(bar + 2) : line;
+}
+
+bool is_indented(std::string_view line) {
+  if (line.empty()) return false;
+  return line.front() == ' ' || line.front() == '\t' || starts_with_any(line, kBoxes);
+}
+
+bool links_tracebacks(std::string_view line) {
+  return has_any_text(line, kLinks);
+}
+
+bool is_traceback_heading(std::string_view line) {
+  const auto at = line.find("Traceback (most recent call last)");
+  if (at == std::string_view::npos) return false;
+  return !has_text(line.substr(0, at), "| ");  // a member of a group, or quoted by a launcher
+}
+
+bool is_exception(std::string_view line) {
+  const std::string_view name = line.substr(0, line.find(':'));
+  if (name.empty() || is_digit(name.front())) return false;
+  const bool sound = std::all_of(name.begin(), name.end(), [](char c) {
+    return is_of_word(c) || c == '.' || c == '<' || c == '>';  // "main.<locals>.Failure"
+  });
+  const bool complete = name.size() == line.size() || name.size() + 1 == line.size();
+  return sound && (complete || line[name.size() + 1] == ' ');
+}
+
+std::string shape_of(std::string_view line) {
+  std::string shape;
+  while (!line.empty()) {
+    const auto end = std::find_if_not(line.begin(), line.end(), is_of_word);
+    const auto size = static_cast<std::size_t>(std::distance(line.begin(), end));
+    const std::string_view word = line.substr(0, std::max<std::size_t>(size, 1));
+    line.remove_prefix(word.size());
+    if (is_number(word)) {
+      shape += '#';
+      continue;
+    }
+    for (const char c : word) {
+      if (!is_digit(c)) shape += c;
+      if (is_digit(c) && (shape.empty() || shape.back() != '#')) shape += '#';
+    }
+  }
+  return shape;
+}
+
+bool is_noise(std::string_view line) {
+  constexpr std::array<std::string_view, 11> kBeginnings = {
+      "... ",
+      "frame #",
+      "wandb: ",
+      "Exception raised from ",
+      "terminate called",
+      "Fatal Python",
+      "Exception ignored",
+      "Current thread 0x",
+      "Extension modules: ",
+      "Thread 0x",
+      "Set the environment variable HYDRA_FULL_ERROR"};
+  if (line.starts_with("[rank") && has_text(line, "]:[")) line.remove_prefix(line.find("]:[") + 2);
+  line = without_rank(line);
+  if (line.empty() || is_indented(line) || is_of_native_log(line)) return true;
+  const bool speaks = std::any_of(line.begin(), line.end(), is_of_word);
+  if (!speaks || starts_with_any(line, kBeginnings)) return true;
+  if (has_text(line, "%|")) return true;  // a bar of tqdm, which is drawn again as Python exits
+  return (has_text(line, "Warning: ") && has_text(line, ".py:")) || has_text(line, " NCCL INFO ");
+}
+
+bool reports_failure(std::string_view line) {
+  constexpr std::array<std::string_view, 3> kWords = {"FATAL", "CRITICAL", "ERROR"};
+  line = without_rank(line);
+  std::string begin(line.substr(0, 8));
+  for (char& c : begin) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    if (begin.starts_with(word) && (line.size() == word.size() || !is_of_word(line[word.size()]))) {
+      return true;
+    }
+    const auto at = line.find(word);  // "2026-01-02 03:04:05 | ERROR | text", "[ERROR] text"
+    return at != std::string_view::npos && at > 0 && has_text(" [|:(", line.substr(at - 1, 1)) &&
+           at + word.size() < line.size() && !is_of_word(line[at + word.size()]);
+  });
+}
+
+namespace {
+
+/// The function returns the exception of a chain whose last traceback begins with that heading.
+Traceback traceback_at(const LineViews& lines, std::size_t heading) {
+  Traceback found;
+  const bool is_group = has_text(lines[heading], "Exception Group ");
+  found.exception = is_group ? end_of_group(lines, heading) : exception_after(lines, heading);
+  found.end = std::min(found.exception + (is_group ? 0 : 1), lines.size());
+  if (is_group) found.exception = found.end;
+  while (introduced_by(lines, heading, kLinks)) {
+    const std::size_t earlier = heading_before(lines, heading);
+    if (earlier == heading) break;  // its heading was lost with older output
+    heading = earlier;
+  }
+  found.is_of_thread = heading > 0 && starts_with_any(lines[heading - 1], kOfThread);
+  found.begin = heading - (found.is_of_thread ? 1 : 0);
+  const auto first = lines.begin() + static_cast<std::ptrdiff_t>(heading);
+  const auto link = std::find_if(first, lines.end(), links_tracebacks);
+  const auto next = std::find_if(link, lines.end(), [](std::string_view line) {
+    return line.empty() || without_rank(line).empty();
+  });
+  found.first_end = static_cast<std::size_t>(std::distance(lines.begin(), next));
+  if (next != lines.end()) ++found.first_end;
+  return found;
+}
+
+/// An exception that was not caught is shown from the module down. From a function down: that
+/// function caught it.
+bool begins_in_function(const LineViews& lines, std::size_t heading) {
+  constexpr std::array<std::string_view, 3> kOutermost = {
+      ", in <module>", ", in _run_module_as_main", ", in _run_code"};
+  if (heading + 1 >= lines.size()) return false;
+  const std::string_view frame = lines[heading + 1];
+  return has_text(frame, "File \"") && has_text(frame, ", in ") && !has_any_text(frame, kOutermost);
+}
+
+/// A program that failed to import has no thread yet, and many can do without a module.
+bool is_of_import(const LineViews& lines, const Traceback& traceback) {
+  if (traceback.exception >= lines.size()) return false;
+  const std::string_view name = without_rank(lines[traceback.exception]);
+  return name.starts_with("ImportError: ") || name.starts_with("ModuleNotFoundError: ");
+}
+
+}  // namespace
+
+std::optional<Traceback> last_traceback(const LineViews& lines) {
+  const std::size_t last = heading_before(lines, lines.size());
+  if (last == lines.size()) return std::nullopt;
+  Traceback found = traceback_at(lines, last);
+  // Python waits for threads after the exception of its main thread, which some do not survive.
+  for (Traceback before = found; before.is_of_thread;) {
+    const std::size_t earlier = heading_before(lines, before.begin);
+    if (earlier == before.begin) break;
+    before = traceback_at(lines, earlier);
+    if (before.is_of_thread) continue;
+    const Sequel sequel = sequel_of(lines, before.begin, before.end, {});
+    const bool was_caught = begins_in_function(lines, earlier) || is_of_import(lines, before);
+    return sequel.lines.empty() && !was_caught ? before : found;
+  }
+  return found;
+}
+
+bool may_be_uncaught(const ExitStatus& status) {
+  return status.by_signal() || status.code() == 1;
+}
+
+Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
+                 const std::optional<ExitStatus>& status) {
+  Sequel sequel;
+  for (std::size_t at = end; at < lines.size(); ++at) {
+    if (has_any_text(lines[at], kIgnored) || starts_with_any(lines[at], kOfThread)) {
+      at = exception_after(lines, at);
+    } else if (!is_noise(lines[at])) {
+      sequel.lines.push_back(at);
+    }
+  }
+  if (sequel.lines.empty()) return sequel;
+  std::set<std::string> before;
+  for (std::size_t at = 0; at < begin; ++at) before.insert(shape_of(lines[at]));
+  const bool repeats = std::any_of(sequel.lines.begin(), sequel.lines.end(), [&](std::size_t at) {
+    const std::string shape = shape_of(lines[at]);
+    return is_numbered(shape) && before.contains(shape);
+  });
+  const bool says_more = sequel.lines.size() > 1;
+  const bool fails_anew = says_more && reports_failure(lines[sequel.lines.back()]);
+  const bool was_handled = says_more && status && !may_be_uncaught(*status);
+  sequel.went_on = repeats || fails_anew || was_handled;
+  return sequel;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,285 @@
+// What the last lines of a worker's output name: one table from words to causes.
+#include <string>
+
+#include "agent/report/ending.hpp"
+#include "agent/report/verdict/families.hpp"
+#include "base/bytes_text.hpp"
+
+namespace ddprun {
+
+namespace {
+
+/// What is measured about a symptom and goes with it.
+enum class Measure {
+  kNothing,
+  kDisks,
+  kSharedMemory,
+  kDescriptors,
+  kProcesses,
+  kFileSize,
+  kMemory
+};
+
+struct Symptom {
+  const char* text = "";  // in a line that can name the cause
+  const char* code = "";
+  const char* cause = "";  // follows "ended with exit code 1: "
+  Measure measure = Measure::kNothing;
+  const char* likely = "";
+  const char* advice = "";
+  const char* also = "";  // has to stand somewhere in the lines that are quoted
+};
+
+constexpr const char* kGpuMemoryAdvice =
+    "a smaller batch; nvidia-smi shows who else uses the GPU; this is GPU memory, not RAM";
+constexpr const char* kLaunchBlocking = "CUDA_LAUNCH_BLOCKING=1 to see which call it was";
+constexpr const char* kThreadAdvice =
+    "ulimit -u, the pids limit of the container (docker run --pids-limit, pod limits), fewer "
+    "loader "
+    "workers or OMP_NUM_THREADS";
+
+// The first entry that a line contains counts, so the more special one stands first.
+constexpr Symptom kSymptoms[] = {
+    // Shared memory
+    {"insufficient shared memory (shm)", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
+     kSharedByLoaders, kMoreSharedMemory},
+    {"out of shared memory", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
+     kSharedByLoaders, kMoreSharedMemory},
+    {"unable to allocate shared memory(shm)", "W-SHM", "shared memory ran out",
+     Measure::kSharedMemory, "", kMoreSharedMemory},
+    {"</torch_", "W-SHM", "shared memory ran out", Measure::kSharedMemory, "", kMoreSharedMemory},
+    {"No space left on device: '/dev/shm", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
+     "", kMoreSharedMemory},
+    {"No space left on device: '/psm_", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
+     "", kMoreSharedMemory},
+    {"killed by signal: Bus error", "W-SHM", "a data-loader process died of SIGBUS",
+     Measure::kSharedMemory, "shared memory ran out", kMoreSharedMemory},
+    // Disks
+    {"No space left on device", "W-DISK", "no space is left on a file system", Measure::kDisks, "",
+     "df -h and df -i on that host; another --log-dir or TMPDIR if the full one is theirs"},
+    {"Disk quota exceeded", "W-DISK", "a disk quota is used up", Measure::kDisks, "",
+     "quota -s on that host"},
+    {"Read-only file system", "W-DISK", "a file system cannot be written", Measure::kNothing,
+     "it was mounted read-only, or turned so after an error", "dmesg and mount on that host"},
+    {"Stale file handle", "W-DISK", "a file is gone from its network file system",
+     Measure::kNothing, "", "ls and mount on that host; the server's log"},
+    {"Input/output error", "W-DISK", "a file could not be read or written", Measure::kNothing,
+     "its storage failed, or its terminal is gone", "dmesg and mount on that host"},
+    // Collectives
+    {"collective mismatch in your code", "W-COLLECTIVE", "the ranks disagree about a collective",
+     Measure::kNothing,
+     "they called different collectives, or with tensors of different sizes; the rank that noticed "
+     "need not be the one that is wrong",
+     "TORCH_DISTRIBUTED_DEBUG=DETAIL names the collective and the ranks that differ"},
+    // Devices
+    {"CUDA out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
+    {"CUDA error: out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
+     kGpuMemoryAdvice},
+    {"HIP out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
+    {"CUBLAS_STATUS_ALLOC_FAILED", "W-GPU", "cuBLAS got no GPU memory", Measure::kNothing,
+     "GPU memory ran out", kGpuMemoryAdvice},
+    {"uncorrectable ECC error", "W-GPU", "its GPU has a memory fault", Measure::kNothing,
+     "broken hardware", "nvidia-smi -q -d ECC on that host; leave this GPU out until it is reset"},
+    {"uncorrectable NVLink error", "W-GPU", "its NVLink has a fault", Measure::kNothing,
+     "broken hardware", "nvidia-smi nvlink -e on that host"},
+    {"NVRM: Xid", "W-GPU", "the driver reported a fault of its GPU", Measure::kNothing,
+     "broken hardware or driver", "dmesg on that host; the number after Xid names the fault"},
+    {"GPU has fallen off the bus", "W-GPU", "its GPU is gone from the bus", Measure::kNothing,
+     "broken hardware", "reboot that host"},
+    {"device-side assert triggered", "W-GPU", "an assertion failed in a GPU kernel",
+     Measure::kNothing, "an index out of range, such as a label that the model does not have",
+     kLaunchBlocking},
+    {"illegal memory access", "W-GPU", "a GPU kernel accessed memory that is not its own",
+     Measure::kNothing, "", kLaunchBlocking},
+    {"misaligned address", "W-GPU", "a GPU kernel used a misaligned address", Measure::kNothing, "",
+     kLaunchBlocking},
+    {"unspecified launch failure", "W-GPU", "a GPU kernel failed", Measure::kNothing, "",
+     kLaunchBlocking},
+    {"no kernel image is available", "W-GPU", "its code was not built for this GPU",
+     Measure::kNothing, "", "python -c 'import torch; print(torch.cuda.get_arch_list())'"},
+    {"CUDA driver version is insufficient", "W-GPU", "the NVIDIA driver is too old",
+     Measure::kNothing, "", "nvidia-smi on that host; a newer driver or an older CUDA build"},
+    {"NVIDIA driver on your system is too old", "W-GPU", "the NVIDIA driver is too old",
+     Measure::kNothing, "", "nvidia-smi on that host; a newer driver or an older CUDA build"},
+    {"invalid device ordinal", "W-GPU", "it asked for a GPU that it cannot see", Measure::kNothing,
+     "more ranks than visible GPUs", "--nproc-per-node=gpu; nvidia-smi -L; CUDA_VISIBLE_DEVICES"},
+    {"no CUDA-capable device is detected", "W-GPU", "it sees no GPU", Measure::kNothing, "",
+     "nvidia-smi -L on that host; CUDA_VISIBLE_DEVICES"},
+    {"No CUDA GPUs are available", "W-GPU", "it sees no GPU", Measure::kNothing, "",
+     "nvidia-smi -L on that host; CUDA_VISIBLE_DEVICES"},
+    {"devices are busy or unavailable", "W-GPU", "its GPU is in use", Measure::kNothing,
+     "another process has it, in exclusive mode", "nvidia-smi on that host"},
+    {"system not yet initialized", "W-GPU", "the GPU fabric is not ready", Measure::kNothing,
+     "the fabric manager does not run", "systemctl status nvidia-fabricmanager on that host"},
+    {"NCCL WARN ", "W-NCCL", "NCCL failed", Measure::kNothing, "",
+     "NCCL_DEBUG=INFO; NCCL_SOCKET_IFNAME to name the interface"},
+    {"unhandled system error", "W-NCCL", "a system call of NCCL failed", Measure::kNothing,
+     "network or shared memory of this host", "NCCL_DEBUG=INFO names the call"},
+    {"unhandled cuda error", "W-NCCL", "a CUDA call of NCCL failed", Measure::kNothing, "",
+     "NCCL_DEBUG=INFO names the call"},
+    // Limits
+    {"Too many open files in system", "W-LIMIT", "the host has no descriptor left",
+     Measure::kNothing, "", "sysctl fs.file-max on that host"},
+    {"Too many open files", "W-LIMIT", "it reached its limit on descriptors", Measure::kDescriptors,
+     "",
+     "ulimit -n 65536 before ddprun; torch.multiprocessing.set_sharing_strategy('file_system')"},
+    {"File too large", "W-LIMIT", "a file reached its limit on file size", Measure::kFileSize, "",
+     "ulimit -f unlimited before ddprun"},
+    {"can't start new thread", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice},
+    {"pthread_create failed", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice},
+    {"Thread creation failed", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice},
+    {"Cannot fork", "W-LIMIT", "no more processes were allowed", Measure::kProcesses, "",
+     kThreadAdvice},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "fork"},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "thread"},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "subprocess.py"},
+    // Host memory
+    {"DefaultCPUAllocator: ", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
+    {"std::bad_alloc", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
+    {"Cannot allocate memory", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
+    {"MemoryError", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
+};
+
+std::vector<std::string> limit_fact(const char* what, const Amount& limit) {
+  if (!limit) return {};
+  return {"its limit on " + std::string(what) + " is " + std::to_string(*limit)};
+}
+
+std::vector<std::string> process_facts(const LimitEvidence& limits) {
+  std::vector<std::string> facts = limit_fact("processes of this user", limits.processes);
+  if (limits.cgroup_processes) {
+    facts.push_back("its cgroup is limited to " + std::to_string(*limits.cgroup_processes) +
+                    " threads and processes");
+  }
+  return facts;
+}
+
+std::vector<std::string> measured(const Symptom& symptom, const WorkerExit& exit) {
+  const LimitEvidence& limits = exit.evidence.limits;
+  switch (symptom.measure) {
+    case Measure::kNothing:
+      return {};
+    case Measure::kDisks:
+      return full_disks(exit.evidence);
+    case Measure::kSharedMemory:
+      return shared_memory_facts(exit.evidence);
+    case Measure::kDescriptors:
+      return limit_fact("descriptors", limits.descriptors);
+    case Measure::kProcesses:
+      return process_facts(limits);
+    case Measure::kFileSize:
+      if (!limits.file_bytes) return {};
+      return {"its limit on file size is " + bytes_text(*limits.file_bytes)};
+    case Measure::kMemory:
+      return memory_facts(exit);
+  }
+  return {};
+}
+
+/// The letter by which ulimit knows it; 0: it has none.
+char letter_of(Measure measure) {
+  switch (measure) {
+    case Measure::kDescriptors:
+      return 'n';
+    case Measure::kProcesses:
+      return 'u';
+    case Measure::kFileSize:
+      return 'f';
+    default:
+      return 0;
+  }
+}
+
+const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
+  for (const TellingLine& line : telling_lines(exit)) {
+    if (line.is_certain != is_certain) continue;
+    for (const Symptom& symptom : kSymptoms) {
+      const bool alone = *symptom.also == '\0' || quotes(exit, symptom.also);
+      if (alone && line.text.find(symptom.text) != std::string_view::npos) return &symptom;
+    }
+  }
+  return nullptr;
+}
+
+// Less than a block: nothing more can be written.
+constexpr std::int64_t kFullBelow = 4096;
+
+/// An allocation that a limit of the worker refused, while there may be memory.
+void name_address_space(Verdict& verdict, const WorkerExit& exit) {
+  const Amount& limit = exit.evidence.limits.address_space;
+  if (verdict.code != "W-MEMORY" || !limit) return;
+  verdict.code = "W-LIMIT";
+  verdict.text = ended_text(exit.status) + ": it reached its limit on address space";
+  verdict.evidence = {"its limit on address space is " + bytes_text(*limit)};
+  verdict.advice = limit_advice(exit.evidence.limits, 'v', "ulimit -v unlimited before ddprun");
+}
+
+/// Whether its last words are complete: an exception, or that something failed.
+bool said_why(const WorkerExit& exit) {
+  const LineViews lines = views_of(exit.lines);
+  if (const auto traceback = last_traceback(lines)) return traceback->exception < traceback->end;
+  return !lines.empty() && reports_failure(lines.back());
+}
+
+/// A worker that could write no more to its own log file: of that its output says nothing.
+std::optional<Verdict> judge_log_disk(const WorkerExit& exit) {
+  if (exit.status.by_signal() || said_why(exit)) return std::nullopt;
+  for (const DiskEvidence& disk : exit.evidence.disks) {
+    if (!disk.has_streams || disk.bytes == 0 || disk.free_bytes >= kFullBelow) continue;
+    return Verdict{"W-DISK",
+                   ended_text(exit.status) + ": no space is left for its stdout and stderr",
+                   full_disks(exit.evidence),
+                   "it could not write its output, and what it said last is not in its log files",
+                   "df -h on that host; another --log-dir"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> full_disks(const Evidence& evidence) {
+  std::vector<std::string> facts;
+  constexpr std::int64_t kNothingLeft = 64 * 1024;
+  for (const DiskEvidence& disk : evidence.disks) {
+    if (disk.bytes > 0 && disk.free_bytes <= kNothingLeft) {
+      facts.push_back(disk.path + " is full: " + bytes_text(disk.free_bytes) + " of " +
+                      bytes_text(disk.bytes) + " free");
+    } else if (disk.free_files == 0) {
+      facts.push_back(disk.path + " can hold no more files (no inode is free)");
+    }
+  }
+  return facts;
+}
+
+std::string guess_from_output(const WorkerExit& exit) {
+  const Symptom* symptom = find_symptom(exit, false);
+  if (symptom == nullptr) return {};
+  return std::string(symptom->cause) + ": a line before the last one says so";
+}
+
+std::optional<Verdict> judge_output(const WorkerExit& exit) {
+  if (exit.status.by_signal() && !exit.status.text().starts_with("SIGABRT")) return std::nullopt;
+  const Symptom* symptom = find_symptom(exit, true);
+  if (symptom == nullptr) return judge_log_disk(exit);
+  Verdict verdict{symptom->code, ended_text(exit.status) + ": " + symptom->cause,
+                  measured(*symptom, exit), symptom->likely, symptom->advice};
+  if (symptom->measure == Measure::kDisks && verdict.evidence.empty()) {
+    verdict.likely = "a file system that ddprun did not look at, or one that had room again";
+  }
+  if (const char letter = letter_of(symptom->measure)) {
+    verdict.advice = limit_advice(exit.evidence.limits, letter, verdict.advice);
+  }
+  name_address_space(verdict, exit);
+  if (!exit.evidence.telling_line.empty()) {
+    verdict.evidence.push_back("earlier line: " + exit.evidence.telling_line);
+  }
+  return verdict;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,523 @@
+#include "agent/workers/round.hpp"
+
+#include <signal.h>
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "agent/events/run_events.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/spawn.hpp"
+#include "agent/report/text.hpp"
+#include "base/macros.hpp"
+#include "net/bugs.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+std::vector<LocalRank> ranks_of(const CarriedWorkers& carried) {
+  std::vector<LocalRank> ranks;
+  for (const CarriedWorker& one : carried.all) ranks.push_back(one.rank);
+  return ranks;
+}
+
+// Also here: one may have ended meanwhile, and a spare have its place. Or it has finished, like
+// some of another node perhaps.
+bool all_stay(const RoundInputs& inputs) {
+  const std::vector<CarriedWorker>& carried = inputs.carried.all;
+  const WorkerLinks& links = *inputs.links;
+  const std::size_t here = carried.size() + inputs.carried.finished.size();
+  const bool all = here == static_cast<std::size_t>(inputs.config.workers.count);
+  return all && std::all_of(carried.begin(), carried.end(), [&](const CarriedWorker& one) {
+           const bool survives = one.link && links.is_survivor(*one.link);
+           return !one.spare && (survives || exits_with_0(*one.worker));
+         });
+}
+
+}  // namespace
+
+RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
+    : executor_(executor),
+      inputs_(std::move(inputs)),
+      recovers_(!inputs_.carried.all.empty()),
+      cpu_timer_(executor),
+      stop_timer_(executor),
+      hearing_timer_(executor),
+      death_line_timer_(executor),
+      countdown_(
+          executor, inputs_.logger, [this] { return running_ranks(); }, inputs_.consoles.waits),
+      finished_(executor, TimePoint::max()),
+      watch_(std::make_shared<RoundWatch>(
+          executor,
+          RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
+                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
+                             inputs_.facts.master_port, may_ask_for_input(inputs_)})),
+      evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
+      links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
+      driver_(*this,
+              {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
+               inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
+               ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished,
+               inputs_.config.stopping.failure_grace, inputs_.facts.may_be_last},
+              inputs_.run_started,
+              inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
+                                       : RoundDriver::Elsewhere::kNoRanks) {
+  for (int i = 0; i < inputs_.config.workers.count; ++i)
+    workers_.push_back(std::make_shared<Worker>());
+}
+
+std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, RoundInputs inputs) {
+  const bool gone = inputs.facts.grows && !all_stay(inputs);
+  if (gone) inputs.hooks.rank_gone();
+  inputs.facts.grows = inputs.facts.grows && !gone;
+  if (gone) inputs.carried.finished.clear();
+  auto runner = std::make_shared<RoundRunner>(std::move(executor), std::move(inputs));
+  runner->adopt();
+  return runner;
+}
+
+asio::awaitable<RoundResult> RoundRunner::run() {
+  watch_->look_at([self = weak_from_this()] {
+    const auto runner = self.lock();
+    return runner ? runner->watched_ranks() : WatchedRanks();
+  });
+  watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
+    if (const auto runner = self.lock()) runner->driver_.give_up(order);
+  });
+  watch_->on_quiet(inputs_.hooks.quiet);
+  watch_->on_input([self = weak_from_this()](const InputWatch::News& news) {
+    if (const auto runner = self.lock()) runner->tell_input(news);
+  });
+  inputs_.facts.worker_socket =
+      inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
+  inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
+  driver_.begin();
+  boost::system::error_code cancelled;
+  std::vector<RankLog> logs;
+  while (!driver_.over()) {  // meanwhile a stop may take back what was released
+    while (!driver_.over()) {
+      co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+    record_steps();
+    if (driver_.released().empty()) links_.close();
+    co_await drain_outputs();
+    auto written = co_await written_logs();
+    logs = std::move(written);
+  }
+  tell_devices();
+  RoundResult result = driver_.result();
+  result.logs = std::move(logs);
+  if (unsaid_failure_) result.death_line = death_line(*unsaid_failure_, result.stopped);
+  unsaid_failure_.reset();
+  if (result.failure && is_shown(*result.failure)) result.shown = Shown::kYes;
+  if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
+  co_return result;
+}
+
+void RoundRunner::request_stop(int signal) {
+  inputs_.links->ask_to_stop(signal);  // before the signal: see ddprun_worker_handle_stop()
+  const bool was_opening = opening_.has_value();
+  driver_.request_stop(signal);
+  // Then the end has nothing to wait for.
+  if (was_opening && !inputs_.disk.has_writes()) inputs_.disk.hurry();
+}
+
+void RoundRunner::end(const client::StopGroup& order) {
+  if (order.look) driver_.look();
+  if (order.requested) inputs_.links->ask_to_stop(order.signal);  // first, as in request_stop()
+  driver_.end(order);
+}
+
+void RoundRunner::open_files() {
+  const auto files = std::make_shared<std::optional<Files>>();
+  const std::string& program = inputs_.config.workers.command.front();
+  const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
+  opening_.emplace(executor_, inputs_.logger, what, TimePoint::max());
+  const std::string script = substitute(inputs_.config.workers.script, {{"local_rank", "0"}});
+  inputs_.disk.post(
+      [files, open = inputs_.open_output, name = program, script,
+       path = value_or(inputs_.environment, "PATH", "")] {
+        auto found = find_program(name, path);
+        const auto there = find_script(script);
+        if (found && !there) found = there.error();
+        files->emplace(Files{std::move(found), open()});
+      },
+      [self = shared_from_this(), files] { self->on_files(std::move(**files)); });
+  evidence_.begin();
+}
+
+void RoundRunner::on_files(Files files) {
+  // Also of files that were given up meanwhile: this one is opened once for all rounds.
+  if (files.output && files.output->events) record_into(*files.output);
+  if (!opening_) return;  // given up
+  opening_.reset();
+  Result<void> logs;
+  Result<void> program;
+  if (!files.output) {
+    logs = files.output.error();
+  } else {
+    output_.emplace(std::move(*files.output));
+    watch_->keep_in(output_->logs);
+    if (!output_->foreign_directory.empty()) output_->warn(output_->foreign_directory);
+    if (!output_->no_files.empty()) {
+      output_->warn(output_->no_files + "; this round continues without log files");
+    }
+    plan_workers();
+    if (files.program && inputs_.hooks.opened) inputs_.hooks.opened();  // the line of the start
+    if (files.program) say_where_hidden_output_is();
+  }
+  if (!files.program) {
+    program = files.program.error();
+  } else {
+    program_ = *files.program;
+  }
+  if (inputs_.warm && logs && program) return ask_warm_workers();
+  driver_.files_opened(logs, program);
+}
+
+void RoundRunner::record_into(OutputContext& output) {
+  Result<LogFile>& events = *output.events;
+  if (!events) return output.warn(events.error().sentence + "; the run continues without it");
+  inputs_.events.write_to(std::move(*events));
+}
+
+void RoundRunner::plan_workers() {
+  for (int i = 0; i < inputs_.config.workers.count; ++i) plan_one(LocalRank(i));
+}
+
+void RoundRunner::plan_one(LocalRank rank) {
+  Worker& planned = worker(rank);
+  const bool runs = planned.child.has_value();
+  if (!runs) planned.error_file = output_->logs.error_file(rank);
+  planned.plan =
+      plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
+  auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
+  if (runs) {
+    planned.output_plan.out.route = planned.output->set_rank(output);
+    return;
+  }
+  planned.mark = worker_mark(inputs_.facts, rank);
+  planned.output_plan = std::move(output);
+}
+
+bool RoundRunner::await_devices() {
+  if (!inputs_.devices.may_be_held()) return false;
+  asio::co_spawn(executor_, wait_for_devices(shared_from_this()), net::rethrow_bug);
+  return true;
+}
+
+asio::awaitable<void> RoundRunner::wait_for_devices(std::shared_ptr<RoundRunner> self) {
+  std::function<bool()> wanted = [&driver = self->driver_] { return driver.is_opening(); };
+  co_await self->inputs_.devices.wait_until_released(self->inputs_.facts.round, std::move(wanted));
+  self->driver_.devices_released();
+}
+
+void RoundRunner::post_spawn(LocalRank rank) {
+  asio::post(executor_, [self = shared_from_this(), rank] { self->driver_.spawn_due(rank); });
+}
+
+Result<void> RoundRunner::start_worker(LocalRank rank) {
+  make_place(rank);
+  Worker& started = worker(rank);
+  auto opened = open_output(started);
+  if (!opened) return opened;
+  auto warm = inputs_.warm ? inputs_.warm->take(rank.value()) : std::nullopt;
+  started.warm = warm.has_value();
+  auto child = warm ? Result<Child>(std::move(*warm)) : start_cold(started, rank);
+  started.output->start();
+  if (!child) return child.error();
+  started.child.emplace(std::move(*child));
+  started.cpu_before = started.cpu_seen = {now(), Duration(0)};
+  links_.started(rank, started.child->pid());
+  inputs_.orphans.except(started.child->pid());
+  started.runner = weak_from_this();
+  asio::co_spawn(executor_,
+                 watch(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.orphans),
+                 net::rethrow_bug);
+  return {};
+}
+
+Result<void> RoundRunner::open_output(Worker& started) {
+  if (started.output) return {};
+  auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
+  if (!output) return output.error();
+  started.output.emplace(std::move(*output));
+  return {};
+}
+
+Result<Child> RoundRunner::start_cold(const Worker& started, LocalRank rank) {
+  SpawnRequest request;
+  request.program = program_;
+  request.argv = started.plan.argv;
+  request.environment = to_block(started.plan.environment);
+  request.stdout_fd = started.output->descriptor(Stream::kStdout);
+  request.stderr_fd = started.output->descriptor(Stream::kStderr);
+  request.descriptor_limit = inputs_.descriptor_limit;
+  request.leaf = make_leaf(rank);
+  const auto& bound = inputs_.config.workers.cpus;
+  if (!bound.empty()) request.cpus = bound.at(static_cast<std::size_t>(rank.value()));
+  auto child = spawn(executor_, request);
+  if (!child && request.leaf) request.leaf->remove();
+  return child;
+}
+
+// While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
+// worker does. What is stopped (SIGSTOP, Ctrl-Z) acts on no other signal before it is continued.
+void RoundRunner::signal_group(LocalRank rank, int signal) {
+  record_signal(signal);
+  Worker& target = worker(rank);
+  if (target.descendants) return target.descendants->signal(signal);
+  const auto& leaf = target.child->leaf();
+  if (leaf && target.last_signal == 0) {
+    const auto members = leaf->members();
+    target.descendants_at_stop =
+        static_cast<int>(std::count_if(members.begin(), members.end(), [&](pid_t member) {
+          return member != target.child->pid();
+        }));
+  }
+  target.last_signal = signal;
+  if (signal == SIGKILL && leaf) leaf->kill();
+  target.child->signal_group(signal);
+}
+
+// Its group gets it a moment later: see StopStage::kSwept.
+void RoundRunner::kill_but_pipe_ends(LocalRank rank) {
+  record_signal(SIGKILL);
+  Worker& target = worker(rank);
+  target.spares_pipe_ends = true;
+  if (target.descendants) return target.descendants->kill_but_pipe_ends();
+  ::kill(target.child->pid(), SIGKILL);
+}
+
+int RoundRunner::descendants_ended(LocalRank rank) const {
+  const Worker& target = worker(rank);
+  const int signalled = target.descendants ? target.descendants->signalled() : 0;
+  return std::max(signalled, target.descendants_at_stop);
+}
+
+std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {
+  if (!inputs_.cgroup) return std::nullopt;
+  return inputs_.cgroup->make("round" + std::to_string(inputs_.facts.round.value()) + ".local" +
+                              std::to_string(rank.value()));
+}
+
+void RoundRunner::signal_worker(LocalRank rank, int signal) {
+  ::kill(worker(rank).child->pid(), signal);
+}
+
+void RoundRunner::cancel_timer() {
+  stop_timer_.cancel();
+  countdown_.end();
+}
+
+std::vector<Rank> RoundRunner::running_ranks() const {
+  std::vector<Rank> ranks;
+  for (const LocalRank rank : driver_.group().running()) ranks.push_back(worker(rank).plan.rank);
+  return ranks;
+}
+
+void RoundRunner::arm_timer(TimePoint deadline) {
+  const WorkerGroup& group = driver_.group();
+  if (group.state() == GroupState::kStopping && !group.spared_until()) {
+    countdown_.begin(deadline, static_cast<int>(workers_.size()));
+  } else {
+    countdown_.end();
+  }
+  stop_timer_.expires_at(deadline);
+  stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
+    if (!why) self->driver_.timer_expired(deadline);
+  });
+}
+
+// In whatever round it ends. What ends after its round was given up as unkillable.
+asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphans& orphans) {
+  Child& child = *watched->child;
+  const auto status = co_await child.wait();
+  orphans.no_longer_except(child.pid());
+  if (watched->ended_apart) {
+    std::exchange(watched->ended_apart, nullptr)(status ? *status : ExitStatus::exited(1));
+    co_return;
+  }
+  const auto self = watched->runner.lock();
+  if (self == nullptr) co_return;
+  const LocalRank rank = watched->plan.local_rank;
+  self->links_.ended(rank);
+  Descendants& descendants = self->find_descendants(*watched);
+  using Others = Descendants::Others;
+  const bool others_stay = self->inputs_.config.stopping.rejoin_timeout.has_value();
+  const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
+  if (left && watched->spares_pipe_ends) descendants.kill_but_pipe_ends();
+  const bool may_be_first = watched->last_signal == 0 && !self->driver_.group().first_failure();
+  if (may_be_first && status && !status->success()) {
+    watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
+    watched->facts.steps = self->steps_of(rank);
+    watched->facts.stepped = self->all_stepped();
+  }
+  if (!left && child.leaf()) child.leaf()->remove();
+  // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
+  // unknown then.
+  self->driver_.exited(rank, status ? *status : ExitStatus::exited(1),
+                       left ? LeftBehind::kProcesses : LeftBehind::kNothing);
+  if (!left) co_return;
+  co_await descendants.wait_until_gone();
+  if (child.leaf()) child.leaf()->remove();
+  self->driver_.emptied(rank);
+}
+
+Descendants& RoundRunner::find_descendants(Worker& ended) {
+  const EndedWorker worker{ended.child->pid(), ended.mark, ended.child->leaf(), ended.last_signal};
+  return ended.descendants.emplace(executor_, inputs_.orphans, worker);
+}
+
+WorkerName RoundRunner::name_of(LocalRank rank) const {
+  const Worker& named = worker(rank);
+  return {named.plan.rank, rank, named.child->pid(), inputs_.hostname};
+}
+
+std::vector<WorkerName> RoundRunner::workers() const {
+  std::vector<WorkerName> all;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    const Worker& one = worker(rank);
+    const bool runs = one.child && !driver_.has_exited(rank);
+    all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
+  }
+  return all;
+}
+
+WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
+  using std::chrono::milliseconds;
+  WorkerExit exit;
+  exit.worker = name_of(rank);
+  exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
+  exit.log = log_of(worker(rank).output_plan.err);
+  exit.evidence = worker(rank).facts;
+  return exit;
+}
+
+std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
+  std::vector<std::string> names;
+  const auto& descendants = worker(rank).descendants;
+  if (!descendants) return names;
+  for (const ProcessEntry& process : descendants->living(kLeftNamedMax)) {
+    names.push_back(process.name);
+  }
+  return names;
+}
+
+std::string RoundRunner::steps_of(LocalRank failed) const {
+  std::vector<std::int64_t> others;
+  for (const LocalRank rank : driver_.group().running()) {
+    const auto step = rank == failed ? std::nullopt : links_.last_step(rank);
+    if (step) others.push_back(step->step);
+  }
+  const auto its = links_.last_step(failed);
+  return steps_text(worker(failed).plan.rank,
+                    its ? std::optional<std::int64_t>(its->step) : std::nullopt, others);
+}
+
+// The page of one that survives has the steps of rounds before, too.
+bool RoundRunner::all_stepped() const {
+  const Duration lasts = Clock::now() - began_;
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const auto step = links_.last_step(LocalRank(static_cast<int>(rank)));
+    if (!step || step->ago >= lasts) return false;
+  }
+  return true;
+}
+
+WatchedRanks RoundRunner::watched_ranks() const {
+  WatchedRanks ranks;
+  for (const LocalRank rank : driver_.group().succeeded()) {
+    ranks.finished.push_back(name_of(rank).rank);
+  }
+  for (const LocalRank rank : driver_.group().running()) {
+    ranks.running.push_back(name_of(rank));
+    const auto step = links_.last_step(rank);
+    ranks.steps.push_back(step ? step->step : -1);
+    ranks.held.push_back(worker(rank).output->is_held_up());
+    ranks.written.push_back(worker(rank).output->last_written());
+  }
+  return ranks;
+}
+
+void RoundRunner::on_event(const GroupEvent& event) {
+  const Round round = inputs_.facts.round;
+  if (const auto* spawned = std::get_if<Spawned>(&event)) {
+    const bool kept = driver_.group().worker(spawned->rank).carried != WorkerRecord::Carried::kNo;
+    const WorkerName name = name_of(spawned->rank);
+    const int spare = worker(spawned->rank).spare;
+    inputs_.events.record(kept && spare > 0 ? spare_used_event(round, name, spare)
+                          : kept            ? worker_kept_event(round, name)
+                                            : worker_started_event(round, name));
+  } else if (const auto* exited = std::get_if<Exited>(&event)) {
+    const int sent = driver_.group().worker(exited->rank).first_signal;
+    const WorkerName name = name_of(exited->rank);
+    const bool exiting = worker(exited->rank).exits_apart;
+    inputs_.events.record(worker_exited_event(round, name, exited->status, sent, exiting));
+  } else if (const auto* failed = std::get_if<SpawnFailed>(&event)) {
+    inputs_.events.record(spawn_failed_event(round, failed->rank, failed->error.sentence));
+  }
+}
+
+// One event for all workers of a stop. One that has not joined is killed alone.
+void RoundRunner::record_signal(int signal) {
+  const bool alone = driver_.group().state() == GroupState::kHealthy;
+  if (!alone && signal == std::exchange(recorded_signal_, signal)) return;
+  if (inputs_.warm) inputs_.warm->look();
+  const auto workers = alone ? 1 : static_cast<int>(driver_.group().running().size());
+  const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
+  inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+}
+
+void RoundRunner::gave_up(const GiveUp& order) {
+  inputs_.events.record(give_up_event(inputs_.facts.round, order));
+}
+
+void RoundRunner::running() {
+  hold_up_for(kConsoleStallMax);
+  links_.running();
+  sample_cpu();
+  RunEvent started{"all_running", inputs_.facts.round, {{"workers", workers_.size()}}};
+  if (inputs_.warm) {
+    boost::json::array& warm = started.fields["warm"].emplace_array();
+    for (const Rank rank : started_ranks(true)) warm.emplace_back(rank.value());
+    tell_warm_starts();
+    prepare_warm_restart();
+  }
+  inputs_.events.record(std::move(started));
+  inputs_.hooks.running();
+  tell_spares();
+}
+
+void RoundRunner::failed(const WorkerExit& first) {
+  inputs_.events.record(first_failure_event(inputs_.facts.round, first));
+  inputs_.hooks.failed(first);
+}
+
+asio::awaitable<void> RoundRunner::drain_outputs() {
+  const TimePoint deadline = Clock::now() + kDrainMax;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    // What exits still has its pipe: its output is read when it is gone.
+    if (workers_[i]->exits_apart || !driver_.has_exited(LocalRank(static_cast<int>(i)))) continue;
+    co_await workers_[i]->output->drain(deadline);
+  }
+}
+
+RoundRunner::Worker& RoundRunner::worker(LocalRank rank) {
+  return *workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+const RoundRunner::Worker& RoundRunner::worker(LocalRank rank) const {
+  return *workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+}  // namespace ddprun

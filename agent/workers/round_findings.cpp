@@ -1,0 +1,344 @@
+// What a round finds out about ranks that failed, hang or do not die: complaints, stacks, evidence.
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "agent/config/received_signal.hpp"
+#include "agent/events/run_events.hpp"
+#include "agent/output/tail.hpp"
+#include "agent/proc/fault_handler.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/process_facts.hpp"
+#include "agent/proc/progress.hpp"
+#include "agent/proc/store_links.hpp"
+#include "agent/report/complaint.hpp"
+#include "agent/report/own_workers.hpp"
+#include "agent/report/quotation.hpp"
+#include "agent/report/text.hpp"
+#include "agent/watch/stack_groups.hpp"
+#include "agent/watch/watch_lines.hpp"
+#include "agent/workers/round.hpp"
+#include "base/message_line.hpp"
+#include "net/bugs.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// Claims of one round for which /proc is read.
+constexpr int kClaimsMax = 64;
+
+bool lives(pid_t pid) {
+  const auto process = find_process(pid);
+  return process && !process->ended;
+}
+
+}  // namespace
+
+void RoundRunner::look_for_complaint(LocalRank rank, const ExitStatus& status) {
+  Worker& failed = worker(rank);
+  if (!unseen_file(failed.output_plan.err).empty()) {
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, status), net::rethrow_bug);
+    return;
+  }
+  failed.output->catch_up();
+  complaint_found(rank, find_complaint(failed.output->tail(Stream::kStderr), status));
+}
+
+void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
+  timed_out_ = timed_out_ || (complaint && complaint->kind == ComplaintKind::kCollective);
+  driver_.complaint_found(rank, std::move(complaint));
+}
+
+// The others are not stopped before it is read: a disk that stalls is not waited for.
+asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self, LocalRank rank,
+                                                 ExitStatus status) {
+  std::function<std::string()> look = [plan = self->worker(rank).output_plan.err] {
+    return tail_of_file(unseen_file(plan), kTailBytesMax, plan.before);
+  };
+  const TimePoint deadline = Clock::now() + kComplaintMax;
+  const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
+  self->complaint_found(rank, find_complaint(tail ? *tail : std::string(), status));
+}
+
+// After a time-out the ranks are where they hang, until they are stopped. Other complaints do not
+// wait for stacks.
+asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
+  const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
+  const StackDump dump = living(saved.dump);
+  const bool told = !dump.ranks.empty() && !self->driver_.over();
+  if (told) {
+    std::string note = note_line("STACKS", groups_text(group_stacks(dump)));
+    for (const std::string& line : ended_children(saved.dump)) note += labelled("evidence", line);
+    self->inputs_.logger.info(note + (saved.file.empty() ? "" : labelled("log", saved.file)));
+  }
+  self->watch_->keep(saved.dump);
+  self->driver_.hearing_over();
+}
+
+std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRank>& ranks) {
+  std::vector<LocalRank> aborted;
+  std::vector<Rank> named;
+  for (const LocalRank rank : ranks) {
+    const Worker& target = worker(rank);
+    const bool reachable = target.child && !driver_.has_exited(rank);
+    if (!reachable || watch_->has_python_of(target.child->pid())) continue;
+    if (!abort_with_python_stacks(target.child->pid())) continue;
+    aborted.push_back(rank);
+    named.push_back(target.plan.rank);
+  }
+  if (aborted.empty()) return aborted;
+  const std::string log = log_of(worker(aborted.front()).output_plan.err);
+  inputs_.logger.info(note_line("STACKS", asked_text(named)) +
+                      (log.empty() ? "" : labelled("log", log)));
+  return aborted;
+}
+
+void RoundRunner::arm_hearing(TimePoint deadline) {
+  if (timed_out_) {
+    asio::co_spawn(executor_, save_stacks(shared_from_this()), net::rethrow_bug);
+    return;
+  }
+  hearing_timer_.expires_at(deadline);
+  hearing_timer_.async_wait([self = shared_from_this()](const auto& why) {
+    if (!why) self->driver_.hearing_over();
+  });
+}
+
+// The process that does the work, where the worker itself only waits for it.
+std::vector<RankFacts> RoundRunner::look_at_ranks() {
+  std::vector<RankFacts> ranks;
+  const std::size_t share = std::max<std::size_t>(kLookedAtMax / workers_.size(), 1);
+  const StoreLinks store(inputs_.facts.master_port);
+  for (const auto& looked_at : workers_) {
+    RankFacts& facts = ranks.emplace_back();
+    facts.rank = looked_at->plan.rank;
+    facts.local_rank = LocalRank(static_cast<int>(ranks.size()) - 1);
+    if (!looked_at->child) continue;
+    facts.pid = looked_at->child->pid();
+    if (driver_.has_exited(facts.local_rank)) continue;
+    const auto processes = processes_below({facts.pid}, std::min(share, kProcessesOfRankMax));
+    const std::vector<pid_t> working = working_processes(facts.pid, processes);
+    const ProcessStacks process = read_process(working.front());
+    if (process.state != '?') facts.state.assign(1, process.state);
+    if (process.system_call != "running") facts.waits_in = process.system_call;
+    facts.channel = process.wait_channel;
+    if (working.front() == facts.pid) add_cpu(*looked_at, facts);
+    if (!processes.empty()) facts.store = store.of(pids_of(processes));
+    looked_at->output->catch_up();
+    const std::string tail = looked_at->output->tail(Stream::kStderr);
+    facts.complaint = find_complaint(tail);
+    facts.raised = last_exception(tail);
+    if (const auto written = looked_at->output->last_written()) {
+      facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
+    }
+  }
+  return ranks;
+}
+
+// Later: the store is still busy with the request by which it was seen.
+void RoundRunner::rank_claimed(Round round, const RankClaims& claims) {
+  if (round != inputs_.facts.round || !own_workers_.empty()) return;
+  if (++claims_ > kClaimsMax) return;
+  asio::post(executor_, [self = shared_from_this(), claims] { self->look_at_claims(claims); });
+}
+
+void RoundRunner::look_at_claims(const RankClaims& claims) {
+  if (!own_workers_.empty() || driver_.over()) return;
+  Claimant first{static_cast<int>(claims.first)};
+  Claimant second{static_cast<int>(claims.second)};
+  // A process that it has left behind may hold the connection of one that has ended.
+  const bool is_local = inputs_.facts.groups == 1;
+  if (is_local && (!lives(first.pid) || !lives(second.pid))) return;
+  for (const auto& planned : workers_) {
+    if (!planned->child) continue;
+    const pid_t leader = planned->child->pid();
+    const auto processes = processes_below({leader}, kProcessesOfRankMax);
+    const std::vector<pid_t> all = pids_of(processes);
+    for (Claimant* claimant : {&first, &second}) {
+      if (std::find(all.begin(), all.end(), claimant->pid) == all.end()) continue;
+      claimant->below = planned->plan.rank;
+      // A worker may be a shell, or another program, that waits for the one that trains.
+      const std::vector<pid_t> working = working_processes(leader, processes);
+      const bool stands_for_it = working == std::vector<pid_t>{claimant->pid};
+      claimant->is_worker = claimant->pid == leader || stands_for_it;
+    }
+  }
+  own_workers_ =
+      own_workers_text(first, second, {inputs_.config.workers.count, inputs_.facts.groups});
+  if (own_workers_.empty()) return;
+  inputs_.events.record(own_workers_event(inputs_.facts.round, own_workers_));
+  inputs_.logger.warn(warning_line("SPAWN", own_workers_));
+}
+
+// One small file of /proc for each worker: what a rank used shortly before it fails or is blamed.
+void RoundRunner::sample_cpu() {
+  cpu_timer_.expires_after(kCpuSampleInterval);
+  cpu_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& why) {
+    const auto runner = why ? nullptr : self.lock();
+    if (!runner) return;
+    for (const LocalRank rank : runner->driver_.group().running()) {
+      Worker& running = runner->worker(rank);
+      running.cpu_before = running.cpu_seen;
+      running.cpu_seen = {runner->now(), cpu_of(running.child->pid())};
+    }
+    runner->sample_cpu();
+  });
+}
+
+// Over the last one to two intervals, or since its start.
+void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  const Duration used = cpu_of(worker.child->pid()) - worker.cpu_before.used;
+  facts.cpu = std::max(duration_cast<milliseconds>(used), milliseconds(0));
+  facts.watched = duration_cast<milliseconds>(now() - worker.cpu_before.at);
+}
+
+bool RoundRunner::may_handle(LocalRank rank, int signal) const {
+  return ddprun::may_handle(worker(rank).child->pid(), signal);
+}
+
+RoundPorts::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
+  const pid_t process = worker(rank).child->pid();
+  if (!ends_by_default(signal) || ddprun::handles(process, signal)) return Answer::kTakes;
+  return ignores(process, signal) ? Answer::kIgnores : Answer::kEnds;
+}
+
+// Of the processes of each rank together: one may continue what another has begun.
+std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalRank>& ranks) const {
+  std::vector<RankProgress> all;
+  for (const LocalRank rank : ranks) {
+    std::vector<pid_t> processes;
+    const auto& descendants = worker(rank).descendants;
+    if (!descendants) continue;
+    for (const ProcessEntry& process : descendants->living(kHeldProcessesMax)) {
+      processes.push_back(process.pid);
+    }
+    all.push_back(progress_of(processes));
+  }
+  return all;
+}
+
+std::string RoundRunner::last_line(LocalRank rank) const {
+  const auto& output = worker(rank).output;
+  const std::string tail = output ? output->tail(Stream::kStderr) : "";
+  const auto last = tail.find_last_not_of("\r\n");
+  if (last == std::string::npos) return {};
+  const auto before = tail.find_last_of('\n', last);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return quotable(std::string_view(tail).substr(begin, last + 1 - begin));
+}
+
+RoundLinks::Workers RoundRunner::linked_workers() {
+  RoundLinks::Workers workers;
+  workers.rank_of = [this](LocalRank rank) { return worker(rank).plan.rank; };
+  workers.section_exceeded = [this](LocalRank rank, const worker_link::OpenSection& section) {
+    RoundWatch::end_section(watch_, name_of(rank), {section.name, section.lasts, section.limit});
+  };
+  workers.timer_expired = [this](LocalRank rank, const WorkerTimer& timer) {
+    RoundWatch::end_timer(watch_, name_of(rank), timer);
+  };
+  if (inputs_.config.stopping.rejoin_timeout) {
+    workers.joined = [this](LocalRank rank) { joined(rank); };
+    workers.said_survives = [this](LocalRank rank) {
+      driver_.survives(rank);
+      tell_spares();
+    };
+    workers.exits = [this](LocalRank rank) { exits(rank); };
+  }
+  return workers;
+}
+
+// Where a restart follows there may be no report, or much before it.
+void RoundRunner::log_failure(const WorkerExit& first, int others) {
+  if (first.given_up || !inputs_.facts.may_be_last) {
+    return inputs_.logger.warn(death_line(first, others));
+  }
+  unsaid_failure_ = first;
+  death_line_timer_.expires_after(death_line_delay(inputs_.config.stopping.failure_grace));
+  death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
+    const auto runner = why ? nullptr : self.lock();
+    if (!runner || !runner->unsaid_failure_) return;
+    const WorkerGroup& group = runner->driver_.group();
+    const auto until = group.spared_until();
+    const Duration spare = until ? *until - runner->now() : Duration(0);
+    const auto running = static_cast<int>(group.running().size());
+    runner->inputs_.logger.warn(death_line(*runner->unsaid_failure_, running, spare));
+    runner->unsaid_failure_.reset();
+  });
+}
+
+void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
+  const std::string line = left_behind_line(facts);
+  return facts.quiet ? inputs_.logger.warn(line) : inputs_.logger.info(line);
+}
+
+int RoundRunner::pause(bool on) {
+  int running = 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (!worker(rank).child || driver_.has_exited(rank)) continue;
+    worker(rank).child->pause_group(on);
+    ++running;
+  }
+  return running;
+}
+
+void RoundRunner::look_for_evidence(LocalRank rank) {
+  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
+}
+
+asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
+                                                   LocalRank first) {
+  const Worker& failed = self->worker(first);
+  RoundEvidence::Sources sources;
+  sources.error_file = failed.error_file;
+  sources.plan = failed.output_plan;
+  sources.stdout_tail = failed.output->tail(Stream::kStdout);
+  sources.stderr_tail = failed.output->tail(Stream::kStderr);
+  sources.one_way = failed.output->is_one_way();
+  sources.log_directory = self->log_directory();
+  sources.facts = failed.facts;
+  sources.pid = failed.child->pid();
+  sources.status = *self->driver_.group().worker(first).status;
+  auto raw = co_await self->evidence_.look(std::move(sources));
+  self->driver_.evidence_found(std::move(raw));
+}
+
+// The lines may be of an error file, whose text Python prints to stderr, too.
+bool RoundRunner::is_shown(const WorkerExit& failed) const {
+  if (failed.lines.empty() || failed.given_up) return false;
+  const Worker& its = worker(failed.worker.local_rank);
+  const Route route = its.output_plan.err.route;
+  const bool shown = route == Route::kPass || route == Route::kLabel || route == Route::kTee;
+  if (!its.output || !shown) return false;
+  return its.output->tail(Stream::kStderr).find(failed.lines.back()) != std::string::npos;
+}
+
+std::vector<StuckProcess> RoundRunner::stuck(LocalRank rank) const {
+  constexpr std::size_t kShown = 16;
+  const Worker& target = worker(rank);
+  std::vector<pid_t> pids;
+  if (target.descendants) {
+    for (const ProcessEntry& process : target.descendants->living(kShown)) {
+      pids.push_back(process.pid);
+    }
+  } else {
+    pids.push_back(target.child->pid());
+  }
+  std::vector<StuckProcess> stuck;
+  for (std::size_t i = 0; i < pids.size() && i < kShown; ++i) {
+    const ProcessStacks process = read_process(pids[i]);
+    stuck.push_back(
+        {process.pid, process.name, process.state, process.wait_channel, gpus_held_by(pids[i])});
+  }
+  return stuck;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,261 @@
+// How workers that survive a change of the round pass from one runner to the next
+// (--restart=failed, docs/SURVIVORS.md).
+#include <signal.h>
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "agent/events/run_events.hpp"
+#include "agent/output/tail.hpp"
+#include "agent/proc/exiting.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/watch/survivor_lines.hpp"
+#include "agent/workers/round.hpp"
+#include "net/bugs.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+void kill_all_of(const RoundWorker& worker) {
+  const auto& leaf = worker.child->leaf();
+  if (leaf) leaf->kill();
+  ::kill(-worker.child->pid(), SIGKILL);
+}
+
+asio::awaitable<void> bury(asio::any_io_executor executor, Orphans& orphans,
+                           std::shared_ptr<RoundWorker> ended) {
+  const auto& leaf = ended->child->leaf();
+  Descendants& left = ended->descendants.emplace(
+      executor, orphans, EndedWorker{ended->child->pid(), ended->mark, leaf, SIGKILL});
+  if (left.look(Descendants::Others::kStay)) {
+    left.signal(SIGKILL);
+    co_await left.wait_until_gone();
+  }
+  if (leaf) leaf->remove();
+  co_await ended->output->drain(Clock::now() + kDrainMax);
+}
+
+namespace {
+
+// What it wrote in rounds before says nothing about a failure of this one.
+void forget_rounds_before(const std::shared_ptr<RoundWorker>& worker, DiskThread& disk) {
+  worker->output->forget();
+  for (StreamPlan* plan : {&worker->output_plan.out, &worker->output_plan.err}) {
+    const std::string file = unseen_file(*plan);
+    const auto size = std::make_shared<std::uint64_t>(0);
+    if (file.empty()) continue;
+    disk.post([file, size] { *size = size_of_file(file); },
+              [worker, plan, size] { plan->before = *size; });
+  }
+}
+
+// What it wrote last is kept.
+asio::awaitable<void> drain(std::shared_ptr<RoundWorker> ended) {
+  co_await ended->output->drain(Clock::now() + kDrainMax);
+}
+
+}  // namespace
+
+CarriedWorkers RoundRunner::hand_over() {
+  CarriedWorkers carried;
+  carried.since = ending_since_.value_or(now());
+  for (const LocalRank rank : driver_.released()) {
+    std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
+    carried.all.push_back(
+        {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank)});
+  }
+  links_.close();
+  carried.finished = driver_.finished();
+  return carried;
+}
+
+void RoundRunner::adopt() {
+  for (CarriedWorker& one : inputs_.carried.all) {
+    const Rank rank(inputs_.facts.first_rank.value() + one.rank.value());
+    one.worker->runner = weak_from_this();
+    one.worker->plan.rank = rank;
+    one.worker->plan.local_rank = one.rank;
+    one.worker->spare = one.spare;
+    if (one.link) links_.adopt(one.rank, *one.link);
+    workers_.at(static_cast<std::size_t>(one.rank.value())) = std::move(one.worker);
+  }
+}
+
+// Its link ends before the kernel tells of its end.
+bool exits_with_0(const RoundWorker& worker) {
+  return worker.child && is_exiting_with_0(worker.child->pid());
+}
+
+bool RoundRunner::survives(LocalRank rank) const {
+  return links_.survives(rank) || exits_with_0(worker(rank));
+}
+
+// A worker that cannot be told any more, because its link has ended, is started again.
+bool RoundRunner::tell_round(LocalRank rank) {
+  using Cause = worker_link::RoundCause;
+  Worker& told = worker(rank);
+  const Cause cause = inputs_.facts.grows ? Cause::kGrowth : Cause::kFailure;
+  told.told = links_.push(rank, cause, round_variables(told.plan)) || exits_with_0(told);
+  return told.told;
+}
+
+void RoundRunner::joined(LocalRank rank) {
+  inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
+  forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
+  driver_.joined(rank);
+}
+
+void RoundRunner::exits(LocalRank rank) {
+  worker(rank).may_exit = true;
+  exits_soon(rank, kLooksAtExit);
+}
+
+// One that began to exit before, and whose end is waited for, is the first failure of the two: its
+// connections close early in its end.
+bool RoundRunner::follows_another_exit(LocalRank rank) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank other(static_cast<int>(i));
+    if (other != rank && workers_[i]->may_exit && !driver_.has_exited(other)) return true;
+  }
+  return false;
+}
+
+// Its memory, of which a training has much, is torn down before its end is told; a next round need
+// not wait for that. What has started processes is waited for as ever, and so is the end of a run:
+// its report says how much memory the worker held.
+void RoundRunner::exits_soon(LocalRank rank, int looks) {
+  const std::shared_ptr<Worker> its = workers_.at(static_cast<std::size_t>(rank.value()));
+  const GroupState state = driver_.group().state();
+  const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
+  if (!runs || inputs_.facts.may_be_last) return;
+  if (!its->child || driver_.has_exited(rank) || its->last_signal != 0) return;
+  const pid_t pid = its->child->pid();
+  const auto status = status_of_exiting(pid);
+  if (!status && looks > 0) {  // the thread that was watched may be the first to exit
+    const auto again = std::make_shared<asio::steady_timer>(executor_, kLookAtExitInterval);
+    return again->async_wait([self = shared_from_this(), again, rank, looks](const auto&) {
+      self->exits_soon(rank, looks - 1);
+    });
+  }
+  if (!status) its->may_exit = false;
+  if (!status || follows_another_exit(rank)) return;
+  if (!is_alone(pid, its->child->leaf(), inputs_.orphans)) return;
+  kill_all_of(*its);  // a thread that only seems to end with the process does now
+  links_.ended(rank);
+  its->facts = evidence_.measure_exiting(*its->child, its->output_plan);
+  its->facts.steps = steps_of(rank);
+  its->facts.stepped = all_stepped();
+  its->ended_apart = [executor = executor_, &orphans = inputs_.orphans, exiting = inputs_.exiting,
+                      ended = std::weak_ptr(its)](const ExitStatus&) {
+    const auto gone = [exiting](const std::exception_ptr& bug) {
+      exiting->gone();
+      net::rethrow_bug(bug);
+    };
+    asio::co_spawn(executor, bury(executor, orphans, ended.lock()), gone);
+  };
+  its->exits_apart = true;
+  inputs_.exiting->begun();
+  driver_.exited(rank, *status, LeftBehind::kNothing);
+}
+
+bool RoundRunner::await_room(LocalRank rank) {
+  if (!inputs_.exiting->any()) return false;
+  asio::co_spawn(executor_, wait_for_room(shared_from_this(), rank), net::rethrow_bug);
+  return true;
+}
+
+asio::awaitable<void> RoundRunner::wait_for_room(std::shared_ptr<RoundRunner> self,
+                                                 LocalRank rank) {
+  co_await self->inputs_.exiting->wait_until_gone();
+  self->driver_.spawn_due(rank);
+}
+
+// Once nothing is to be done for this round, and its program is known to survive.
+void RoundRunner::tell_spares() {
+  if (!inputs_.spares || recovers_ || driver_.group().state() != GroupState::kHealthy) return;
+  const bool last = !inputs_.config.rendezvous &&
+                    inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
+  if (last) return inputs_.spares->stop();
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!links_.survives(LocalRank(static_cast<int>(i)))) return;
+  }
+  inputs_.spares->round_runs();
+}
+
+// Of a worker that was taken over, and has ended: the one in its place has files of its own.
+void RoundRunner::make_place(LocalRank rank) {
+  std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
+  if (slot->child) {
+    asio::co_spawn(executor_, drain(slot), net::rethrow_bug);
+    slot = std::make_shared<Worker>();
+    plan_one(rank);
+  }
+  if (!inputs_.carried.all.empty()) recovered_.started.push_back(slot->plan.rank);
+}
+
+void RoundRunner::log_again(const WorkerName& again, const ExitStatus& status) {
+  const Worker& ended = worker(again.local_rank);
+  const bool killed = ended.last_signal == SIGKILL && ended.told;
+  const Duration limit = *inputs_.config.stopping.rejoin_timeout;
+  inputs_.logger.info(killed ? not_joined_line(inputs_.facts.round, again, limit)
+                             : lost_survivor_line(inputs_.facts.round, again, status));
+}
+
+void RoundRunner::recovered(const Recovery& recovery) {
+  const Duration took = now() - inputs_.carried.since;
+  for (const auto& worker : workers_) {
+    if (worker->spare > 0) recovered_.from_spares.push_back(worker->plan.rank);
+  }
+  Recovery all = recovery;
+  all.from_spares = static_cast<int>(recovered_.from_spares.size());
+  all.kept -= all.from_spares;
+  recovered_.kept = all.kept;
+  inputs_.events.record(recovered_event(inputs_.facts.round, all, took));
+  inputs_.logger.info(recovered_line(inputs_.facts.round, std::move(recovered_), took));
+  recovers_ = false;
+  tell_spares();
+}
+
+// When the round is over here, so that what a rank did is known also if it got SIGKILL.
+void RoundRunner::record_steps() {
+  if (std::exchange(steps_recorded_, true)) return;
+  std::optional<StepSpan> all;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const auto its = links_.last_step(LocalRank(static_cast<int>(i)));
+    if (!its || !its->first) continue;
+    const StepSpan span{*its->first, its->step, its->first_ago, its->ago, 1};
+    all = all ? common(*all, span) : span;
+  }
+  if (all) inputs_.events.record(steps_event(inputs_.facts.round, *all));
+}
+
+// Those that are kept hold what they hold.
+void RoundRunner::tell_devices() {
+  const std::vector<LocalRank> kept = driver_.released();
+  std::vector<WorkerName> ended;
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (std::find(kept.begin(), kept.end(), rank) != kept.end()) {
+      marks.push_back(workers_[i]->mark);
+    } else if (workers_[i]->child) {
+      ended.push_back(name_of(rank));
+    }
+  }
+  if (inputs_.spares) {
+    for (std::string& mark : inputs_.spares->marks()) marks.push_back(std::move(mark));
+  }
+  inputs_.devices.round_over(inputs_.facts.round, std::move(ended), std::move(marks));
+}
+
+void end_workers(const CarriedWorkers& carried) {
+  for (const CarriedWorker& one : carried.all) kill_all_of(*one.worker);
+}
+
+}  // namespace ddprun
