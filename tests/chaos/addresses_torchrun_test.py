@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--ddprun", required=True)
     parser.add_argument("--rdzvd", required=True)
     options = parser.parse_args()
+    namespaces.enter()
     reason = namespaces.missing()
     if not os.access(TORCHRUN, os.X_OK):
         reason = f"no {TORCHRUN}"

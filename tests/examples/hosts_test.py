@@ -21,8 +21,9 @@ EXPECTED = ["rank 0 of 2: sum 250000", "rank 1 of 2: sum 250500"]
 
 
 def start(network, host, words):
+    path = f"{os.path.dirname(DDPRUN)}:{os.environ['PATH']}"
     return subprocess.Popen(
-        [*network.prefix(host), *map(str, words)], env={**os.environ, "LAUNCHER": DDPRUN},
+        [*network.prefix(host), *map(str, words)], env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -132,6 +133,7 @@ def main():
 
 
 if __name__ == "__main__":
+    namespaces.enter()
     if reason := namespaces.missing():
         print(f"skipped: {reason}")
         sys.exit(77)

@@ -109,11 +109,11 @@ class Signals(unittest.TestCase):
     def test_ctrl_z_and_fg_of_a_shell(self):
         child, terminal = pty.fork()
         if child == 0:
-            os.environ["PS1"] = "> "
+            os.environ.update(PS1="> ", LC_ALL="C")  # "Stopped", in English
             os.execvp("bash", ["bash", "--norc", "--noediting", "-i"])
         try:
             read_until(terminal, b"> ", HUNG)
-            os.write(terminal, f"{DDPRUN} --standalone sh -c 'echo begin; sleep 1000'\n".encode())
+            os.write(terminal, f"'{DDPRUN}' --standalone sh -c 'echo begin; sleep 1000'\n".encode())
             read_until(terminal, b"\nbegin", HUNG)
             for _ in range(3):
                 os.write(terminal, b"\x1a")

@@ -89,7 +89,7 @@ TEST_CASE("the version is one line on stdout") {
 
 TEST_CASE("help and version that cannot be written are an error") {
   for (const std::string option : {"--help", "--version"}) {
-    Command command({"sh", "-c", DDPRUN_PROGRAM " " + option + " >/dev/full"});
+    Command command({"sh", "-c", "exec \"$0\" " + option + " >/dev/full", DDPRUN_PROGRAM});
     CHECK(command.wait().shell_code() == 1);
     CHECK(command.err() ==
           "ddprun: error [SYSTEM] " + kCannotWriteOutput + ": No space left on device\n");

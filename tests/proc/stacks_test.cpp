@@ -179,7 +179,7 @@ TEST_CASE("a wait that continues after a stop is told by its wait channel alone"
 TEST_CASE("where the leader of a rank is a shell, the stacks are those of what it runs") {
   boost::asio::io_context io;
   Stuck ranks(io);
-  ranks.start(shell(std::string(STUCK_WORKER) + " deadlock; true"));
+  ranks.start(shell("'" + std::string(STUCK_WORKER) + "' deadlock; true"));
   CHECK(eventually([&] {
     const StackDump dump = ranks.dump({});
     return dump.ranks[0].processes.at(0).name == "stuck_worker";

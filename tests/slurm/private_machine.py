@@ -15,7 +15,7 @@ import time
 
 SKIPPED = 77
 INSIDE = "--inside"
-UNSHARE = ["unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-child=SIGKILL",
+UNSHARE = ["unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-child",
            "--mount-proc"]
 HOSTS = {"head": "10.77.0.1", "node01": "10.77.0.11", "node02": "10.77.0.12"}
 POLL_SECONDS = 0.05
@@ -23,8 +23,9 @@ POLL_SECONDS = 0.05
 HUNG_SECONDS = 120
 
 
-def enter(programs: list[str]) -> pathlib.Path:
-    """Returns inside, with the folder; skips the test where that is not to be had."""
+def enter(programs: list[str], needs_root: bool = False) -> pathlib.Path:
+    """Returns inside, with the folder; skips the test where that is not to be had. A user is root
+    inside, which is not enough for every program."""
     if len(sys.argv) > 1 and sys.argv[1] == INSIDE:
         folder = pathlib.Path(sys.argv[2])
         del sys.argv[1:3]
@@ -33,16 +34,18 @@ def enter(programs: list[str]) -> pathlib.Path:
     missing = [name for name in ["unshare", "ip", "mount", *programs] if not find(name)]
     if missing:
         skip(f"not installed: {', '.join(missing)} (scripts/setup --schedulers)")
-    if os.geteuid() != 0:
-        skip("namespaces and several nodes on one machine need root")
-    probe = subprocess.run([*UNSHARE, "sh", "-ec", "mount -t tmpfs none /mnt; ip link set lo up"],
+    if needs_root and os.geteuid() != 0:
+        skip("several nodes on one machine need root")
+    own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = [*UNSHARE, *own_user]
+    probe = subprocess.run([*command, "sh", "-ec", "mount -t tmpfs none /mnt; ip link set lo up"],
                            capture_output=True, text=True, timeout=HUNG_SECONDS)
     if probe.returncode != 0:
         skip(f"no namespaces here: {(probe.stderr.strip() or 'unshare failed').splitlines()[-1]}")
     folder = tempfile.mkdtemp(prefix="ddprun-schedulers-")
     leave_behind_nothing(folder)
     # exec: the signal that ends this process ends the namespaces.
-    os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, sys.argv[0], INSIDE, folder, *sys.argv[1:]])
+    os.execvp(command[0], [*command, sys.executable, sys.argv[0], INSIDE, folder, *sys.argv[1:]])
 
 
 def leave_behind_nothing(folder: str) -> None:

@@ -260,7 +260,7 @@ CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, pty_shell,
 
 def main() -> int:
     folder = enter(["slurmctld", "slurmd", "munged", "srun", "sbatch", "salloc", "scancel",
-                    "sinfo", "script"])
+                    "sinfo", "script"], needs_root=True)
     ddprun = os.path.realpath(sys.argv[1])
     cluster = Cluster(folder)
     return run_all(CASES, lambda name: Case(folder / name, ddprun), cluster.logs)

@@ -32,6 +32,10 @@ def unread(): raise Unread(1, 2)
 
 
 class Launch(unittest.TestCase):
+    """With cloudpickle, where it is installed."""
+
+    without = ""  # this module
+
     def run_main(self, *lines, fails=False):
         """Of a file, whose functions only pickle can name where cloudpickle is missing."""
         with tempfile.TemporaryDirectory() as folder:
@@ -39,6 +43,9 @@ class Launch(unittest.TestCase):
             with open(path, "w") as file:
                 body = "".join(f"    {line}\n" for line in lines)
                 file.write(FUNCTIONS + "if __name__ == '__main__':\n" + body)
+            if self.without:
+                with open(os.path.join(folder, f"{self.without}.py"), "w") as file:
+                    file.write("raise ImportError\n")
             temporary = os.path.join(folder, "tmp")
             os.mkdir(temporary)
             environment = {**os.environ, "PYTHONPATH": PYTHON_DIR, "TMPDIR": temporary,
@@ -83,6 +90,10 @@ class Launch(unittest.TestCase):
         out = self.run_main("try: ddprun.launch(times, nproc=1, args=(1,), no_such_option=1)",
                             "except RuntimeError as error: print(error)")
         self.assertEqual(out, "ddprun ended with code 2\n")
+
+
+class LaunchWithoutCloudpickle(Launch):
+    without = "cloudpickle"
 
 
 if __name__ == "__main__":

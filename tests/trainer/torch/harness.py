@@ -14,6 +14,7 @@ import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from ports import free_port  # noqa: E402, F401: for the tests
+from preload import preloadable  # noqa: E402
 
 SKIPPED = 77
 LIMIT_S = 800
@@ -114,7 +115,8 @@ class SlowDisk:
     def __init__(self, model_dir):
         disk = f"{model_dir}/.resnet18.last"
         self.flag = pathlib.Path(f"{disk}.stalled")
-        self.variables = {"LD_PRELOAD": program("SLOW_DISK_LIBRARY"), "SLOW_DISK": disk}
+        library = preloadable(program("SLOW_DISK_LIBRARY"))
+        self.variables = {"LD_PRELOAD": library, "SLOW_DISK": disk}
 
     def stall(self):
         self.flag.touch()

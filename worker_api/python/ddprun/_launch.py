@@ -62,6 +62,7 @@ def _pickled(call):
         pass
     from multiprocessing import spawn
     main = spawn.get_preparation_data("ddprun")
+    main.pop("authkey", None)  # of this process; it refuses to be pickled
     known = {"init_main_from_path", "init_main_from_name"} & set(main)
     if not known and call[0].__module__ == "__main__":
         raise TypeError(f"{call[0].__name__} is of no file: install cloudpickle")
