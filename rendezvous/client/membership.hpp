@@ -230,6 +230,8 @@ class Membership {
   std::optional<Place> left_;              // for that, until a coordinator answers
   bool coordinates_ = false;               // here, since it was this node's turn
   bool has_ended_ = false;                 // the process there
+  bool turned_away_ = false;               // there, without an answer
+  std::optional<Place> aside_;             // where that was, while the endpoint is asked
   TimePoint spoke_at_{};                   // the last message of a coordinator
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;

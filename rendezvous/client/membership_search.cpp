@@ -19,6 +19,8 @@ void Membership::look_further(LinkLoss loss, bool had_it) {
   const bool refused = loss == LinkLoss::kRefused && !search_.is_away();
   if (refused && round_ && round_->of_coordinator) round_->author_ended = true;
   if (!search_.is_away()) has_ended_ = refused;
+  turned_away_ = loss == LinkLoss::kEnded && !had_it && !search_.is_away();
+  if (had_it) aside_.reset();
   if (!search_.is_away() && search_.has_endpoints()) {
     search_.starts_at(where_.value_or(options_.endpoints.front()));
   }
@@ -43,6 +45,15 @@ void Membership::go(Step step) {
       return;
     case Step::kAgain:
     case Step::kStart:
+      if (aside_) {  // the endpoint does not know
+        where_ = std::exchange(aside_, std::nullopt);
+        return;
+      }
+      // A node that turns a new one away coordinates the run no more, or not yet: the endpoint may
+      // know. Of a round the end of its coordinator matters, and that is learned there.
+      if (turned_away_ && !round_ && !search_.has_endpoints()) {
+        aside_ = std::exchange(where_, std::nullopt);
+      }
       // Who has ended need not be asked again; the node of the endpoint may be back.
       if (!has_ended_) return;
       if (search_.has_endpoints() && reach_.joined) return move_to(options_.endpoints.front());
@@ -107,6 +118,7 @@ void Membership::move_to(Place place) {
   }
   options_.coordinator = host_and_port(place.address, place.port);
   where_ = std::move(place);
+  aside_.reset();
 }
 
 void Membership::take(const Settled& settled) {

@@ -159,6 +159,27 @@ TEST_CASE("a coordinator that hands its agents over is followed") {
   CHECK(!misled.done<CloseLink>());
 }
 
+// It handed its nodes over when this one was on its way to it, and waits for others to lead.
+TEST_CASE("a node that is turned away where it was sent asks the endpoint, and there again") {
+  const Place sent{"10.0.4.12", "10.0.4.12", 7002};
+  Seat seat(seconds(60), 3);
+  seat.connect();
+  seat.hear(Moved{sent.address, sent.port});
+  for (int times = 0; times < 2; ++times) {
+    seat.forget();
+    seat.after(seconds(1));
+    REQUIRE(seat.done<Connect>());
+    CHECK(seat.done<Connect>()->to == sent);
+    seat.feed(LinkUp{seat.link_});
+    seat.feed(LinkDown{seat.link_, "connection reset by peer"});
+    seat.forget();
+    seat.after(seconds(2));
+    REQUIRE(seat.done<Connect>());
+    CHECK_FALSE(seat.done<Connect>()->to);
+    seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  }
+}
+
 TEST_CASE("what a coordinator settled is part of the claim, for that round only") {
   Seat seat = in_round(1);
   StartRound next = seat.round(2, 1);
