@@ -33,9 +33,16 @@ void Run::settle_silent() {
   if (roster_.silent() == 0) return;
   auto* running = in<Running>();
   if (running != nullptr && must_await_silent(*running)) return await_silent(*running);
+  // A verdict does not wait for a node whose ranks have ended, and goes to it, too.
+  const auto is_awaited = [this](const Agent* agent) {
+    return in<Stopping>() == nullptr || is_active(agent->state);
+  };
   while (roster_.silent() > 0) {
-    Agent& agent = *roster_.by_silence().front();
-    lose(agent, silence_of(agent), LinkEnd::kOpen);
+    const auto& agents = roster_.by_silence();
+    const auto end = std::next(agents.begin(), roster_.silent());
+    const auto found = std::find_if(agents.begin(), end, is_awaited);
+    if (found == end) return;
+    lose(**found, silence_of(**found), LinkEnd::kOpen);
   }
 }
 

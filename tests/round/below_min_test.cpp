@@ -60,6 +60,14 @@ TEST_CASE("silence that leaves too few nodes stops no rank, and all are told wha
   CHECK(desk.run_.status(desk.now_).why == desk.last<Waiting>(1)->text);
 }
 
+TEST_CASE("a silent node whose last report ends the run gets the verdict") {
+  Desk desk = one_of_two_silent();
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
+  desk.say(2, desk.report(1, NodeState::kSucceeded));  // before it answers what it was asked
+  REQUIRE(desk.last<Done>(2));
+  CHECK(desk.last<Done>(2)->exit_code == 0);
+}
+
 TEST_CASE("a silent node that answers on its link is in the round as before") {
   Desk desk = one_of_two_silent();
   answer(desk, 2);
