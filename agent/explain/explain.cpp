@@ -381,22 +381,29 @@ bool has_succeeded(const Nodes& nodes, const std::set<int>& rounds) {
                      [](const NodeRecord& node) { return node.outcome == "succeeded"; });
 }
 
-/// The cause ended the run or, where the run has succeeded, led to its first restart.
+std::string told(const char* label, const Nodes& nodes, int round, const std::string& cause) {
+  const auto failures = failures_in(nodes, round, reason_after(nodes, round));
+  const Failure* finding = finding_in(nodes, round);
+  const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
+  return label + printable(cause) + ", in round " + std::to_string(round) + "\n" +
+         (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
+         "blast radius: stopped " + blast_radius(nodes, round) + "\n";
+}
+
+/// What led to the first restart, from which the run recovered, and what ended the run, unless it
+/// has succeeded.
 std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
+  std::string text;
   const bool succeeded = has_succeeded(nodes, rounds);
-  const char* const label = succeeded ? "first restart: " : "first cause: ";
   for (const int round : rounds) {
     const std::string cause = cause_of(nodes, round);
-    if (cause.empty() || (succeeded && any_record(nodes, round + 1) == nullptr)) continue;
-    const auto failures = failures_in(nodes, round, reason_after(nodes, round));
-    const Failure* finding = finding_in(nodes, round);
-    const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
-    return label + printable(cause) + ", in round " + std::to_string(round) + "\n" +
-           (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
-           "blast radius: stopped " + blast_radius(nodes, round) + "\n";
+    const bool is_last = any_record(nodes, round + 1) == nullptr;
+    if (cause.empty() || (is_last ? succeeded : !text.empty())) continue;
+    text += told(is_last ? "first cause: " : "first restart: ", nodes, round, cause);
+    if (is_last) return text;
   }
   const std::string cause = cause_of_end(nodes, rounds);
-  return cause.empty() ? "" : "first cause: " + printable(cause) + "\n";
+  return cause.empty() ? text : text + "first cause: " + printable(cause) + "\n";
 }
 
 /// How the run ended. What a node that left ended with is not that.

@@ -129,6 +129,17 @@ TEST_CASE("explain tells the first cause, what it stopped, each phase of the rec
         "  then          all is said\n");
 }
 
+TEST_CASE("explain tells the first restart and, apart from it, what ended the run") {
+  File file("gpu-01", 0);
+  file.at(0, 0, "start").round(1, 1, "first", "round 1").starts(3, 5, 1);
+  file.exits(1005, 1, 1, 3).fails(1007, 1, 1).ends_round(1008, 1, 0);
+  file.round(1008, 2, "restart", "restart 1 of 1, round 2").starts(1010, 1012, 2);
+  file.exits(2000, 2, 0, 3).fails(2001, 2, 0).ends_round(2010, 2, 0).end(2011, 2, "failed", 3);
+  const std::string text = explained({file.record()});
+  CHECK_THAT(text, ContainsSubstring("first restart: rank 1 (pid 77) on gpu-01: "));
+  CHECK_THAT(text, ContainsSubstring("first cause: rank 0 (pid 77) on gpu-01: "));
+}
+
 TEST_CASE("explain counts as training what follows when all ranks have taken the round") {
   File file("gpu-01", 0);
   file.at(0, 0, "start").round(1, 1, "first", "round 1").starts(3, 5, 1);
@@ -380,7 +391,7 @@ TEST_CASE("explain says of a run that lives what its records prove, and no more"
   three.ends_round(1002, 2, 2).starts(1003, 1004, 3);
   const std::string text = explained({one.record(), two.record(), three.record()});
   CHECK_THAT(text, ContainsSubstring("run 7f3a: " + kEndUnknown + "; 3 rounds, "));
-  CHECK_THAT(text, ContainsSubstring("first cause: " + drained + ", in round 2\n"));
+  CHECK_THAT(text, ContainsSubstring("first restart: " + drained + ", in round 2\n"));
   CHECK_THAT(text, ContainsSubstring("note: gpu-02: left in round 2 with exit code 143, after "
                                      "SIGTERM; then the run continues on 2 nodes\n"));
   CHECK_THAT(text, ContainsSubstring(kMayRun));
