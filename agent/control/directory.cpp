@@ -148,13 +148,12 @@ pid_t owner_of(const std::string& path) {
 }
 
 Result<void> check_private(const std::string& directory) {
-  const int opened =
-      ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (opened < 0) return refused("cannot use " + printable(directory), errno);
   struct stat facts = {};
-  const bool known = ::fstat(opened, &facts) == 0;
-  ::close(opened);
-  if (!known) return refused("cannot use " + printable(directory), errno);
+  const bool known = ::lstat(directory.c_str(), &facts) == 0;
+  if (known && !S_ISDIR(facts.st_mode)) errno = ENOTDIR;
+  if (!known || !S_ISDIR(facts.st_mode)) {
+    return refused("cannot use " + printable(directory), errno);
+  }
   const char* wrong = nullptr;
   if ((facts.st_mode & 077) != 0) wrong = "other users may enter it";
   if (facts.st_uid != ::geteuid()) wrong = "it belongs to another user";
