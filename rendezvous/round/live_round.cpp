@@ -1,5 +1,7 @@
 #include "rendezvous/round/live_round.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/address.hpp"
@@ -31,8 +33,11 @@ LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, Ti
 }
 
 void LiveRound::forget(const Agent& agent) {
-  if (!has(agent)) return;
-  members_[static_cast<std::size_t>(agent.group_rank)] = nullptr;
+  // One that has claimed another round, or place, since is a member here all the same.
+  const auto at = has(agent) ? std::next(members_.begin(), agent.group_rank)
+                             : std::find(members_.begin(), members_.end(), &agent);
+  if (at == members_.end()) return;
+  *at = nullptr;
   if (agent.state != protocol::NodeState::kSucceeded) lost_.push_back(agent.hello.agent);
   --present_;
   if (!agent.answered) --unanswered_;

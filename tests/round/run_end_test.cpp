@@ -199,6 +199,22 @@ TEST_CASE("a rank that lost its connection is not the first failure if another o
   }
 }
 
+TEST_CASE(
+    "a witness that claims another round and is lost is forgotten before the culprit is named") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.say(2, witness(desk, ComplaintKind::kLostPeer));
+  Hello again = desk.hello_again();
+  again.claim->stamp = {Round(9), "x"};
+  again.claim->state = NodeState::kStopped;
+  desk.say(2, again);
+  desk.lose(2);
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->failure->first.worker.host == "b");
+}
+
 TEST_CASE("a failure in the grace after one of another node is named beside it, and blamed never") {
   for (const bool of_witness : {false, true}) {
     Desk desk;
