@@ -149,11 +149,10 @@ pid_t owner_of(const std::string& path) {
 
 Result<void> check_private(const std::string& directory) {
   struct stat facts = {};
-  const bool known = ::lstat(directory.c_str(), &facts) == 0;
-  if (known && !S_ISDIR(facts.st_mode)) errno = ENOTDIR;
-  if (!known || !S_ISDIR(facts.st_mode)) {
+  if (::lstat(directory.c_str(), &facts) != 0) {
     return refused("cannot use " + printable(directory), errno);
   }
+  if (!S_ISDIR(facts.st_mode)) return refused("cannot use " + printable(directory), ENOTDIR);
   const char* wrong = nullptr;
   if ((facts.st_mode & 077) != 0) wrong = "other users may enter it";
   if (facts.st_uid != ::geteuid()) wrong = "it belongs to another user";

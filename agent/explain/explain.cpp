@@ -390,8 +390,8 @@ std::string told(const char* label, const Nodes& nodes, int round, const std::st
          "blast radius: stopped " + blast_radius(nodes, round) + "\n";
 }
 
-/// What led to the first restart, from which the run recovered, and what ended the run, unless it
-/// has succeeded.
+/// Tells what led to the first restart, from which the run recovered, and what ended the run,
+/// unless it has succeeded.
 std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
   std::string text;
   const bool succeeded = has_succeeded(nodes, rounds);
@@ -402,7 +402,7 @@ std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
     text += told(is_last ? "first cause: " : "first restart: ", nodes, round, cause);
     if (is_last) return text;
   }
-  const std::string cause = cause_of_end(nodes, rounds);
+  const std::string cause = succeeded ? "" : cause_of_end(nodes, rounds);
   return cause.empty() ? text : text + "first cause: " + printable(cause) + "\n";
 }
 

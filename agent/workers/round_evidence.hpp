@@ -52,7 +52,7 @@ class RoundEvidence {
   [[nodiscard]] boost::asio::awaitable<RawEvidence> look(Sources sources);
 
  private:
-  /// With those that the program has lowered.
+  /// Adds which of them the program has lowered.
   [[nodiscard]] LimitEvidence compared(LimitEvidence worker) const;
 
   DiskThread disk_;

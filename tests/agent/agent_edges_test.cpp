@@ -303,7 +303,7 @@ TEST_CASE("an idle agent is not woken up") {
     const std::string status = content("/proc/" + std::to_string(run.pid()) + "/status");
     return std::stol(status.substr(status.find("\nvoluntary_ctxt_switches:") + 25));
   };
-  // What begins with the run has an end, on a busy machine a late one.
+  // The start may end late on a busy machine; the agent is idle after it.
   CHECK(wait_until([&] {
     const long before = wake_ups();
     return !wait_until([&] { return wake_ups() != before; }, 2s);

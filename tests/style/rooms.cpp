@@ -68,7 +68,7 @@ const std::vector<Room> kRooms{
     {"examples/", {"*"}, {}},
 };
 
-// What the agent decides, without a process or a socket.
+// The agent decides here, without a process or a socket.
 const std::vector<Room> kPureAgentRooms{
     {"agent/config/", {"base/"}, kAll, Core::kPure},
     {"agent/report/", {"base/", "agent/config/"}, kAllButJson, Core::kPure},
@@ -81,7 +81,7 @@ const std::vector<Room> kPureAgentRooms{
      Core::kPure},
 };
 
-// What it does.
+// The agent acts here.
 const std::vector<Room> kAgentRooms{
     {"agent/proc/",
      {"base/", "net/", "agent/config/limits"},
