@@ -239,9 +239,9 @@ class Readme(documented.Case):
             program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{survivor}' '{self.folder}'\n")
             program.chmod(0o755)
             running = self.start_here(words)
-            ranks = self.taken("*.1", 4)
+            ranks = self.taken("[0-9]*.1", 4)
             if "--spares=1" in words:
-                self.taken("*.spare", 1)
+                self.taken("[0-9]*.spare", 1)
             victim = next(path for path in ranks if "\nRANK=3\n" in path.read_text())
             os.kill(int(victim.stem), signal.SIGKILL)
             running.until(pattern(shown[-1]).replace("^", "(?m)^"))
@@ -261,8 +261,8 @@ class Readme(documented.Case):
             "pathlib.Path(f'{os.getpid()}.{attempt}').touch()\n"
             "while not pathlib.Path('done').exists(): time.sleep(0.01)\n")
         running = self.start_here(words)
-        os.kill(int(self.taken("*.0", 8)[0].stem), signal.SIGKILL)
-        self.taken("*.1", 8)
+        os.kill(int(self.taken("[0-9]*.0", 8)[0].stem), signal.SIGKILL)
+        self.taken("[0-9]*.1", 8)
         pathlib.Path(self.folder, "done").touch()
         self.assertEqual(running.end(), 0, running.text())
         self.assertIn("restart 1 of 10", running.text())
