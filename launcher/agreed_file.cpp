@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <thread>
 
 #include "base/printable.hpp"
 #include "launcher/usage.hpp"
@@ -20,28 +23,64 @@ namespace {
 
 constexpr const char* kHeading = "# ddprun: the coordinator of each run id\n";
 constexpr std::size_t kBytesMax = 1024 * 1024;
+constexpr int kTimesMax = 8;  // a file that others make and remove meanwhile
+constexpr std::chrono::milliseconds kLockPause(10);
 
 Error of_file(const std::string& path, const std::string& what) {
   return usage("the file of the rendezvous, " + printable(path) + ", " + what);
 }
 
+std::string folder_of(const std::string& path) {
+  const std::string::size_type slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// In a folder where others may write a link can lead anywhere: nothing is made where one leads.
+// Another node may make the file at the same time.
+int open_or_make(const std::string& path, Agree agree) {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  for (int time = 0; time < kTimesMax; ++time) {
+    const int there = ::open(path.c_str(), kFlags);
+    if (there >= 0 || errno != ENOENT || agree == Agree::kLook) return there;
+    const int made = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
+    if (made >= 0 || errno != EEXIST) return made;
+  }
+  errno = ENOENT;
+  return -1;
+}
+
 /// Closing it unlocks it.
 class OpenFile {
  public:
-  OpenFile(const std::string& path, Agree agree)
-      : number_(::open(
-            path.c_str(),
-            (agree == Agree::kLook ? O_RDWR : O_RDWR | O_CREAT) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-            0600)) {}
+  OpenFile(const std::string& path, Agree agree) : number_(open_or_make(path, agree)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
     if (number_ >= 0) ::close(number_);
   }
   [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] bool is_regular() const {
+  /// Why its lines are not to be believed; empty: they are.
+  [[nodiscard]] std::string objection(const std::string& path) const {
     struct stat facts = {};
-    return ::fstat(number_, &facts) == 0 && S_ISREG(facts.st_mode);
+    if (::fstat(number_, &facts) != 0 || !S_ISREG(facts.st_mode)) return "is not a regular file";
+    if (facts.st_uid == ::geteuid() || facts.st_uid == 0) return "";
+    struct stat folder = {};
+    const bool is_shared =
+        ::stat(folder_of(path).c_str(), &folder) == 0 && (folder.st_mode & S_IWOTH) != 0;
+    if (!is_shared) return "";
+    return "belongs to user " + std::to_string(facts.st_uid) +
+           ", and all users may write in its folder: pass a file in a folder of your own";
+  }
+  /// An agent that holds the lock only reads and writes some bytes; another process may hold it for
+  /// as long as it likes. Else errno says why not.
+  [[nodiscard]] bool lock(int how, std::chrono::milliseconds limit) const {
+    const auto until = std::chrono::steady_clock::now() + limit;
+    while (::flock(number_, how | LOCK_NB) != 0) {
+      const bool may_wait = errno == EINTR || errno == EWOULDBLOCK;
+      if (!may_wait || std::chrono::steady_clock::now() >= until) return false;
+      std::this_thread::sleep_for(kLockPause);
+    }
+    return true;
   }
   [[nodiscard]] std::string text() const {
     std::string all;
@@ -61,9 +100,7 @@ class OpenFile {
 
 /// Else errno says why not.
 bool may_create(const std::string& path) {
-  const std::string::size_type slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  return ::faccessat(AT_FDCWD, folder_of(path).c_str(), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 std::optional<std::string> line_of(const std::string& key, const std::string& text) {
@@ -79,16 +116,19 @@ std::optional<std::string> line_of(const std::string& key, const std::string& te
 }  // namespace
 
 Result<std::string> agree_on_line(const std::string& path, const std::string& key,
-                                  const std::string& line, Agree agree) {
+                                  const std::string& line, Agree agree,
+                                  std::chrono::milliseconds lock_max) {
   const OpenFile file(path, agree);
   if (file.number() < 0 && errno == ENOENT && agree == Agree::kLook && may_create(path)) return "";
   if (file.number() < 0)
     return of_file(path, std::string("cannot be opened: ") + ::strerror(errno));
-  if (!file.is_regular()) return of_file(path, "is not a regular file");
-  // Without a deadline: an agent that holds the lock only reads and writes some bytes.
-  const int lock = agree == Agree::kLook ? LOCK_SH : LOCK_EX;  // over NFS as the file was opened
-  while (::flock(file.number(), lock) != 0) {
-    if (errno != EINTR) return of_file(path, std::string("cannot be locked: ") + ::strerror(errno));
+  if (const std::string why = file.objection(path); !why.empty()) return of_file(path, why);
+  // Over NFS as the file was opened.
+  if (!file.lock(agree == Agree::kLook ? LOCK_SH : LOCK_EX, lock_max)) {
+    const bool is_held = errno == EWOULDBLOCK;
+    return of_file(path, is_held ? "is locked by another process; fuser " + printable(path) +
+                                       " shows which one"
+                                 : std::string("cannot be locked: ") + ::strerror(errno));
   }
   const std::string text = file.text();
   if (!text.empty() && !text.starts_with(kHeading)) {

@@ -3,11 +3,14 @@
 // rule: any; other processes write it at the same time.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/result.hpp"
 
 namespace ddprun {
+
+inline constexpr std::chrono::milliseconds kLockMax = std::chrono::seconds(10);
 
 enum class Agree {
   kWrite,
@@ -16,10 +19,11 @@ enum class Agree {
 
 /// The line of `key` in the file: `line`, unless there is another one already. The file is created
 /// where it is missing. kLook has the same errors. Neither has a line end, and `key` no blank.
-/// Errors: kUsage with a sentence that names the path, for what cannot be opened, locked or
-/// written, and for another program's file.
+/// Errors: kUsage with a sentence that names the path, for what cannot be opened, written or locked
+/// in time, and for the file of another program, or of another user where all may write.
 [[nodiscard]] Result<std::string> agree_on_line(const std::string& path, const std::string& key,
                                                 const std::string& line,
-                                                Agree agree = Agree::kWrite);
+                                                Agree agree = Agree::kWrite,
+                                                std::chrono::milliseconds lock_max = kLockMax);
 
 }  // namespace ddprun

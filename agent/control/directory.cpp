@@ -14,6 +14,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "agent/control/limits.hpp"
@@ -27,6 +28,8 @@ namespace {
 constexpr const char* kSuffix = ".sock";
 // A socket gets its name when it listens: who finds one that refuses may remove it.
 constexpr const char* kUnfinished = ".new";
+// Names beside the directory that may be another one of this user.
+constexpr int kOthersMax = 1024;
 // Beside the socket, with the name of the run.
 constexpr const char* kAbout = ".run";
 
@@ -95,17 +98,21 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   return refused("cannot listen at " + printable(path), error);
 }
 
-/// Of this user, closed to others, and named by what begins so.
+/// Of this user, closed to others, and named by what begins so. Another user may have made any
+/// number of such names there: of these only the first are looked at.
 std::vector<std::string> others_of(const std::string& wanted) {
   std::vector<std::string> found;
+  int looked_at = 0;
   const auto slash = wanted.rfind('/');
   const std::string start = wanted.substr(slash + 1) + "-";
   const std::string above = wanted.substr(0, slash);
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(above.c_str()), ::closedir);
   if (opened == nullptr) return found;
   while (const dirent* item = ::readdir(opened.get())) {
+    if (!std::string_view(item->d_name).starts_with(start)) continue;
+    if (++looked_at > kOthersMax) break;
     const std::string path = above + "/" + item->d_name;
-    if (std::string(item->d_name).starts_with(start) && check_private(path)) found.push_back(path);
+    if (check_private(path)) found.push_back(path);
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -1,6 +1,11 @@
 // The file in which the nodes of a run agree on the coordinator's address.
 #include "launcher/agreed_file.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -49,6 +54,49 @@ TEST_CASE("many at the same time agree") {
   }
   for (std::thread& node : nodes) node.join();
   for (const std::string& line : lines) CHECK(line == lines[0]);
+}
+
+TEST_CASE("a link to nothing is not followed") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("store");
+  REQUIRE(::symlink(directory.file("elsewhere").c_str(), path.c_str()) == 0);
+  CHECK_THAT(error_of(agree_on_line(path, "x", "one")).sentence,
+             ContainsSubstring(path + ", cannot be opened: "));
+  CHECK(!exists(directory.file("elsewhere")));
+  std::ofstream(directory.file("elsewhere")).close();
+  CHECK(value_of(agree_on_line(path, "x", "one")) == "one");
+}
+
+TEST_CASE("a file that another process keeps locked is given up") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("store");
+  std::ofstream(path).close();
+  const int held = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  for (const Agree agree : {Agree::kWrite, Agree::kLook}) {
+    const auto locked = agree_on_line(path, "x", "one", agree, std::chrono::milliseconds(30));
+    CHECK_THAT(error_of(locked).sentence, ContainsSubstring(" is locked by another process"));
+  }
+  ::close(held);
+  CHECK(value_of(agree_on_line(path, "x", "one")) == "one");
+}
+
+TEST_CASE("the file of another user is refused where all may write") {
+  if (::geteuid() != 0) {
+    WARN("skipped: only root can give a file away");
+    return;
+  }
+  for (const mode_t mode : {0777, 0755}) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.file("store");
+    std::ofstream(path).close();
+    REQUIRE(::chown(path.c_str(), 12345, 0) == 0);
+    REQUIRE(::chmod(directory.path().c_str(), mode) == 0);
+    const auto agreed = agree_on_line(path, "x", "one");
+    CHECK(agreed.has_value() == (mode == 0755));
+    if (agreed) continue;
+    CHECK_THAT(agreed.error().sentence, ContainsSubstring("belongs to user 12345"));
+  }
 }
 
 TEST_CASE("a file that cannot be used is a sentence that names it") {
