@@ -51,6 +51,7 @@ struct WorkerExit {
   // worker is the first of those in question, the status has the code of the run.
   std::optional<Finding> given_up{};
   bool in_grace = false;  // after the order to stop, before any signal: what it says may follow
+  bool is_slow = false;   // it had raised what `lines` say, and ended when it was stopped
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 

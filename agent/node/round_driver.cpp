@@ -111,6 +111,7 @@ void RoundDriver::act(const Spawn& action) {
 }
 
 void RoundDriver::act(const Signal& action) {
+  note_raised();
   Worker& target = worker(action.rank);
   if (group_.first_failure() && !target.exit && !target.may_obey) {
     target.may_obey = ports_.may_handle(action.rank, action.signal);
@@ -368,6 +369,14 @@ void RoundDriver::look() {
   looked_at_ = ports_.now();
   looked_ = ports_.look_at_ranks();
   waits_ = ports_.look_at_store();
+}
+
+/// Before a signal makes them write: a rank that is slow to exit may be why others failed first.
+void RoundDriver::note_raised() {
+  if (std::exchange(raised_noted_, true)) return;
+  for (const LocalRank rank : group_.running()) {
+    if (!worker(rank).exit) worker(rank).raised = ports_.raised(rank);
+  }
 }
 
 void RoundDriver::give_up(const GiveUp& order) {

@@ -103,6 +103,7 @@ class RoundDriver {
     TimePoint exited_at{};
     bool by_itself = false;  // it ended before any signal of ddprun, and before the round was over
     bool may_obey = false;   // its exit may be the answer to a stop signal
+    std::string raised{};    // and not exited, before any signal
   };
   // A failure that the group has not been told of yet: it may be a witness, and the culprit may
   // fail a moment later, or others complain, too.
@@ -116,11 +117,13 @@ class RoundDriver {
   void ask_survivors();
   void tell_of_growth();
   void end_hearing();
+  void note_raised();
   [[nodiscard]] bool all_heard() const;
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
   [[nodiscard]] bool failed_alike(std::size_t rank) const;
   [[nodiscard]] std::vector<RankFacts> facts() const;
   [[nodiscard]] std::vector<LocalRank> living() const;
+  [[nodiscard]] std::optional<WorkerExit> slow_failure() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;
   [[nodiscard]] bool failed_by_itself(std::size_t rank) const;
   [[nodiscard]] bool failed_in_grace(std::size_t rank) const;
@@ -171,6 +174,7 @@ class RoundDriver {
   std::vector<RankFacts> looked_;  // by local rank; empty: nothing was noted
   std::vector<StoreWait> waits_;   // seen at the same time
   TimePoint looked_at_{};
+  bool raised_noted_ = false;
   std::optional<LocalRank> opening_;  // the first worker, which waits for files and devices
   bool files_are_there_ = false;
   bool awaits_devices_ = false;

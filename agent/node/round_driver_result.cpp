@@ -101,6 +101,19 @@ bool RoundDriver::failed_alike(std::size_t rank) const {
                   ports_.last_line(own));
 }
 
+/// Of a rank that had raised an exception when it was stopped.
+std::optional<WorkerExit> RoundDriver::slow_failure() const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [](const Worker& one) { return !one.raised.empty(); });
+  if (found == workers_.end()) return std::nullopt;
+  const auto rank = LocalRank(static_cast<int>(found - workers_.begin()));
+  WorkerExit slow = found->exit ? *found->exit : ports_.describe_exit(rank);
+  slow.status = ExitStatus::exited(1);  // as it would have ended
+  slow.lines = {found->raised};
+  slow.is_slow = true;
+  return slow;
+}
+
 std::optional<WorkerExit> RoundDriver::other_failure() const {
   const Worker* earliest = nullptr;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -108,7 +121,7 @@ std::optional<WorkerExit> RoundDriver::other_failure() const {
     if (is_first || !failed_by_itself(i) || failed_alike(i)) continue;
     if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
   }
-  if (earliest == nullptr) return std::nullopt;
+  if (earliest == nullptr) return slow_failure();
   std::optional<WorkerExit> other = earliest->exit;
   other->in_grace = failed_in_grace(static_cast<std::size_t>(earliest - workers_.data()));
   const std::string line = ports_.last_line(other->worker.local_rank);

@@ -118,6 +118,11 @@ class RoundPorts {
     static_cast<void>(rank);
     return {};
   }
+  /// The exception with which that ends, of a worker that has not exited; empty: none is known.
+  [[nodiscard]] virtual std::string raised(LocalRank rank) {
+    static_cast<void>(rank);
+    return {};
+  }
   /// Who waits for which key in the round's store, if this node serves it.
   [[nodiscard]] virtual std::vector<StoreWait> look_at_store() { return {}; }
   /// Of a worker that SIGKILL did not end, or of what it left: its processes that live.

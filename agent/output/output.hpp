@@ -82,6 +82,14 @@ class WorkerOutput {
   /// empty when it was inherited, or goes straight to its file, which has them. Where both streams
   /// go one way, that of stderr has both.
   [[nodiscard]] std::string tail(Stream stream) const;
+  /// The tail of stderr; or those of both streams, in order, if they went one way, or if the worker
+  /// went on for a second or more on its stdout after its last word on stderr. Python writes at its
+  /// end what it had kept of its stdout, all at once: that is no sign of life.
+  struct LastWords {
+    std::string text;
+    bool of_both = false;
+  };
+  [[nodiscard]] LastWords last_words() const;
   /// Whether the worker got one pipe or pseudoterminal for both streams: see shares_a_way().
   [[nodiscard]] bool is_one_way() const { return out_ == err_; }
   /// Its stdout is shown although its rank is not 0, from its last line on: it may be a prompt.

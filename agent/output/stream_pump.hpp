@@ -19,6 +19,7 @@
 #include "agent/output/output.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/output/terminal.hpp"
+#include "agent/output/write_times.hpp"
 
 namespace ddprun {
 
@@ -70,7 +71,11 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   /// Stops reading and closes the pipe; what is in it is lost.
   void stop();
   [[nodiscard]] std::string tail() const;
-  void forget() { tail_.clear(); }
+  void forget() {
+    tail_.clear();
+    times_.clear();
+  }
+  [[nodiscard]] const WriteTimes& times() const { return times_; }
   /// When the worker last wrote, or was started; none: what it writes does not pass through here.
   [[nodiscard]] std::optional<TimePoint> last_written() const { return read_at_; }
   /// Whether the worker may have to wait, and for what.
@@ -118,6 +123,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   LineAssembler lines_;
   std::string block_;  // whole lines of one read, with prefix
   Tail tail_;
+  WriteTimes times_;
 };
 
 }  // namespace ddprun

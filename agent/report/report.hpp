@@ -15,7 +15,7 @@ struct RawEvidence {
   std::optional<std::string> error_json{};  // what it wrote to TORCHELASTIC_ERROR_FILE, if anything
   std::string stderr_tail;  // the last bytes of its standard error, where ddprun saw it
   std::string stdout_tail{};
-  bool stderr_has_both = false;  // stdout went the same way, and is in the tail of stderr
+  bool stderr_has_both = false;  // stdout went the same way, or went on: it is in that tail, too
   bool stdout_unseen = false;    // it goes past ddprun, so that an empty tail says nothing
   bool stderr_unseen = false;
   std::string stdout_log{};  // the log file of its standard output; empty: none

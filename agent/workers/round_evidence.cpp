@@ -140,8 +140,8 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   raw.stderr_tail = from->stderr_tail + raw.stderr_tail;  // one of them has it
   raw.stdout_tail = from->stdout_tail + raw.stdout_tail;
   const StreamPlan& out = from->plan.out;
-  raw.stdout_unseen = is_unseen(out.route) && !from->one_way;
-  raw.stderr_has_both = from->one_way;
+  raw.stdout_unseen = is_unseen(out.route) && !from->of_both;
+  raw.stderr_has_both = from->of_both;
   raw.stderr_unseen = is_unseen(from->plan.err.route);
   raw.stdout_log = has_lost(out) ? "" : log_of(out);
   raw.stderr_lost = has_lost(from->plan.err);

@@ -42,7 +42,7 @@ class RoundEvidence {
     WorkerOutputPlan plan;
     std::string stdout_tail;  // what passed through ddprun
     std::string stderr_tail;
-    bool one_way = false;  // that is of both streams, see WorkerOutput::is_one_way()
+    bool of_both = false;  // that is of both streams, see WorkerOutput::LastWords
     std::string log_directory;
     Evidence facts;  // of measure()
     int pid = 0;

@@ -47,7 +47,7 @@ void RoundRunner::look_for_complaint(LocalRank rank, const ExitStatus& status) {
     return;
   }
   failed.output->catch_up();
-  complaint_found(rank, find_complaint(failed.output->tail(Stream::kStderr), status));
+  complaint_found(rank, find_complaint(failed.output->last_words().text, status));
 }
 
 void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
@@ -131,7 +131,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     if (working.front() == facts.pid) add_cpu(*looked_at, facts);
     if (!processes.empty()) facts.store = store.of(pids_of(processes));
     looked_at->output->catch_up();
-    const std::string tail = looked_at->output->tail(Stream::kStderr);
+    const std::string tail = looked_at->output->last_words().text;
     facts.complaint = find_complaint(tail);
     facts.raised = last_exception(tail);
     if (const auto written = looked_at->output->last_written()) {
@@ -225,9 +225,18 @@ std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalR
   return all;
 }
 
+std::string RoundRunner::raised(LocalRank rank) {
+  auto& output = worker(rank).output;
+  if (!output) return {};
+  output->catch_up();
+  const std::string tail = output->last_words().text;
+  const bool may_have = tail.find("Traceback") != std::string::npos;  // there may be 512 ranks
+  return may_have ? last_exception(tail) : "";
+}
+
 std::string RoundRunner::last_line(LocalRank rank) const {
   const auto& output = worker(rank).output;
-  const std::string tail = output ? output->tail(Stream::kStderr) : "";
+  const std::string tail = output ? output->last_words().text : "";
   const auto last = tail.find_last_not_of("\r\n");
   if (last == std::string::npos) return {};
   const auto before = tail.find_last_of('\n', last);
@@ -301,8 +310,9 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   sources.error_file = failed.error_file;
   sources.plan = failed.output_plan;
   sources.stdout_tail = failed.output->tail(Stream::kStdout);
-  sources.stderr_tail = failed.output->tail(Stream::kStderr);
-  sources.one_way = failed.output->is_one_way();
+  WorkerOutput::LastWords words = failed.output->last_words();
+  sources.stderr_tail = std::move(words.text);
+  sources.of_both = words.of_both;
   sources.log_directory = self->log_directory();
   sources.facts = failed.facts;
   sources.pid = failed.child->pid();

@@ -290,6 +290,7 @@ void fields(Io& io, Value& exit) {
   io.optional_object("given_up", exit.given_up);
   io.optional_object("complaint", exit.complaint);
   io.flag("in_grace", exit.in_grace);
+  io.flag("is_slow", exit.is_slow);
 }
 
 template <class Io, class Value>

@@ -39,6 +39,11 @@ const std::string kAfterLoss = "the coordinator restarted or lost all connection
          " back or replaced: a round needs at least " + nodes_text(terms.nodes_min);
 }
 
+/// The last of them.
+std::string quoted(const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : '"' + lines.back() + '"';
+}
+
 }  // namespace
 
 std::string ranks_text(Rank base, int count) {
@@ -125,12 +130,14 @@ std::string failed(const WorkerExit& exit) {
 std::string also_failed(const WorkerExit& other, const WorkerExit& first) {
   const bool one_host = other.worker.host == first.worker.host;  // of two, the clocks may differ
   std::string text = "rank " + number(other.worker.rank.value());
-  text += (one_host ? "" : " (" + other.worker.host + ")") + std::string(" failed, too");
+  if (!one_host) text += " (" + other.worker.host + ")";
+  if (other.is_slow) return text + " had raised, too, and not exited yet: " + quoted(other.lines);
+  text += " failed, too";
   if (one_host && other.when > first.when) {
     text += ", " + duration_text(other.when - first.when) + " later";
   }
   text += ": " + other.status.text();
-  return other.lines.empty() ? text : text + ", \"" + other.lines.back() + "\"";
+  return other.lines.empty() ? text : text + ", " + quoted(other.lines);
 }
 
 std::string restart(const WorkerExit& exit, RestartCount used, const protocol::Terms& terms,

@@ -134,7 +134,7 @@ void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   const bool in_grace = stopped.failure->in_grace;
   if (in_grace && told.first.complaint) return;  // it may be another witness
   keep_other(stopping, agent, *stopped.failure);
-  if (in_grace) return;
+  if (in_grace || stopped.failure->is_slow) return;
   Failure later{now_, agent.hello.agent, *stopped.failure, stopped.round};
   later.exit.worker.host = agent.host();
   stopping.round.add(std::move(later));

@@ -199,6 +199,29 @@ TEST_CASE("a failure in the grace after one of another node is told, as one that
   if (had_grace) CHECK(result.other_failure->in_grace);
 }
 
+TEST_CASE("a rank that had raised when it was stopped is told beside the first failure") {
+  WrittenPorts ports;
+  RoundDriver driver(ports, {2, 30s}, TimePoint(990s));
+  ports.driver_ = &driver;
+  driver.begin();
+  driver.files_opened({}, {});
+  driver.spawn_due(LocalRank(1));
+  const bool before = GENERATE(true, false);
+  if (before) ports.raised_[1] = "ValueError: bad batch";
+  driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
+  ports.raised_[1] = "SystemExit: told to stop";  // an answer to the signal
+  driver.exited(LocalRank(1), kGone, LeftBehind::kNothing);
+  driver.evidence_found({});
+  const RoundResult result = driver.result();
+  CHECK(result.failure->worker.rank == Rank(0));
+  CHECK(result.stopped == 1);
+  REQUIRE(result.other_failure.has_value() == before);
+  if (!before) return;
+  CHECK(result.other_failure->is_slow);
+  CHECK(result.other_failure->worker.rank == Rank(1));
+  CHECK(result.other_failure->lines == std::vector<std::string>{"ValueError: bad batch"});
+}
+
 TEST_CASE("a failure that was heard when the verdict came leaves the others the failure grace") {
   WrittenPorts ports;
   WorkerGroup::Options options{2, 30s};

@@ -63,6 +63,10 @@ def thread_then_exit():
     sys.exit("config mismatch: 3 layers, not 4")
 
 
+def reset():
+    raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+
 def raises_slowly():
     def exit_slowly():
         note = f"raised.{os.environ['DDPRUN_ROUND']}.{RANK}"

@@ -1,7 +1,7 @@
 """Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
 
 from case import EXPIRED, SOON, TIMERS, Case, alike, fault, python
-from sentences import kRanksDisagree
+from sentences import kRaisedToo, kRanksDisagree
 
 GOING = '"$I" note going; '
 AFTER = '"$I" await going.1; '
@@ -21,6 +21,11 @@ def watchdogs(ranks: str, number: str = "42") -> str:
 # As a rank looks that waits for the others.
 POLLS = 'exec "$I" rest 60000'
 AFTER_STOP = '"$I" await stopped.0; '
+
+# Steps of two seconds after the time-out.
+SURVIVES = ('echo "step 1"; echo "RuntimeError: Timed out waiting 1000ms for recv operation to '
+            'complete" >&2; for i in 2 3 4 5 6; do "$I" rest 400; echo "step $i"; done; '
+            'echo "loss is NaN"; exit 3')
 
 COLLECTIVES = (
     fault("a lost connection reported after the culprit's exit", GOING + "echo mine >&2; exit 3",
@@ -48,6 +53,12 @@ COLLECTIVES = (
     fault("a rank that raised and is slow to exit, its peers complain", python("raises_slowly"),
           "W-PEER", 1, "ValueError: the true cause",
           peers='"$I" await raised.1; ' + python("gloo_lost")),
+    fault("a rank that raised and is slow to exit, its peers fail in words of their own",
+          python("raises_slowly"), "W-EXIT", 1,
+          f'rank 1{kRaisedToo}"ValueError: the true cause"',
+          culprit=(0, 2), peers='"$I" await raised.1; ' + python("reset")),
+    fault("a time-out that the rank survived, its streams apart", SURVIVES, "W-EXIT", 3,
+          "loss is NaN", options=("--tee=3",), never="odd one out"),
     fault("a rank that never arrives", 'exec "$I" wait', "W-RENDEZVOUS", 1, "rank 1",
           peers='"$I" rest 100; ' + python("store_timeout")),
     fault("a rank that never calls init_process_group, without any other trace", POLLS,

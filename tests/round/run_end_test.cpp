@@ -237,6 +237,27 @@ TEST_CASE("a failure in the grace after one of another node is named beside it, 
 }
 
 TEST_CASE(
+    "a rank that had raised and was slow to exit is named beside the first, and blamed never") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  Report first = desk.failed(1, 1);
+  first.failure->lines = {"ConnectionResetError: [Errno 104] Connection reset by peer"};
+  desk.say(1, first);
+  Stopped stopped{Round(1), milliseconds(5), 0, 1};
+  stopped.failure.emplace().status = ExitStatus::exited(1);
+  stopped.failure->worker.rank = Rank(1);
+  stopped.failure->lines = {"ValueError: bad batch"};
+  stopped.failure->is_slow = true;
+  desk.say(2, stopped);
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+  const auto done = desk.last<Done>(1);
+  REQUIRE(done.has_value());
+  CHECK(done->failure->first.worker.host == "a");
+  CHECK(done->failure->also == "rank 1 (b)" + test::kRaisedToo + "\"ValueError: bad batch\"");
+}
+
+TEST_CASE(
     "a shutdown timeout of one node does not delay the verdict, of all it does by 1 h at most") {
   for (const bool all : {false, true}) {
     Desk desk;
