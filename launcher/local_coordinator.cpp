@@ -138,7 +138,8 @@ OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger)
     options.keeper_timeout = terms.keeper_timeout;
     if (terms.candidate) {
       auto& succession = options.succession;
-      succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why};
+      succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why,
+                                      terms.candidate->origin};
       succession.on_abdicate = std::move(terms.candidate->on_abdicate);
     }
     auto server = std::make_unique<coordinator::Server>(listener.get_executor(),

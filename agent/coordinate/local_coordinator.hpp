@@ -84,6 +84,7 @@ struct SeatTerms {
   struct Candidate {
     std::string ended_author;
     std::string why;
+    std::string origin;
     std::function<void(const std::string& reason)> on_abdicate;
   };
   std::optional<Candidate> candidate{};

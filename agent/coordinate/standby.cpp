@@ -72,7 +72,7 @@ Result<void> Standby::coordinate(const client::Coordinate& order) {
       if (weak.lock() != nullptr && is_candidate()) user_.abdicated(reason);
     });
   };
-  terms.candidate = {order.ended_author, order.why, abdicate};
+  terms.candidate = {order.ended_author, order.why, order.origin, abdicate};
   auto opened = seat_.open(std::move(terms));
   if (opened) attend(*seat_.coordinator(), port_);
   return opened;

@@ -68,7 +68,8 @@ void Membership::go(Step step) {
               ? "lost the coordinator " + options_.coordinator + ": " + reach_.cause
               : reach_.resigned;
       actions_.emplace_back(Coordinate{ended ? round_->start.stamp.author : "",
-                                       why + "; " + options_.hello.host + " coordinates the run"});
+                                       why + "; " + options_.hello.host + " coordinates the run",
+                                       round_ ? round_->start.succession.origin : ""});
       break;
     }
     case Step::kNow:

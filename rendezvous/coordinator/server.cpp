@@ -94,7 +94,6 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       gate_timer_(executor),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
-      author_(round::author_name(options_.term, random_uuid())),
       unproven_timer_(executor),
       settle_timer_(executor),
       last_record_(options_.record.value_or(RunRecord{})),

@@ -41,7 +41,7 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
     std::string text;
   };
   RunId id;
-  std::string founder;  // the address of its first agent
+  std::string founder;  // the network of its first agent
   round::Run run;
   boost::asio::steady_timer timer;
   std::optional<TimePoint> finished_at;  // kept to answer late agents
@@ -242,11 +242,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   CachedPage html_page_;
 
   const std::string nonce_ = random_uuid();
-  std::string author_;
   std::uint64_t runs_begun_ = 0;
   std::size_t unfinished_ = 0;
   std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
-  std::unordered_map<std::string, std::size_t> founders_;  // by address: unfinished runs
+  std::unordered_map<std::string, std::size_t> founders_;  // by network: unfinished runs
 
   std::size_t agents_ = 0;   // links of agents
   std::size_t leaving_ = 0;  // closing links whose agents may still read a last message

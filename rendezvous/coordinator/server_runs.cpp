@@ -77,9 +77,9 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   forget_due(link);
   if (begins) {
-    const std::string author = author_ + "." + std::to_string(runs_begun_ + 1);
     const auto before = runs_.find(hello.run_id.value());
-    round::RunOptions options{hello.run_id, author};
+    // Of each run another one: to know it shows that a node was in a round of that run.
+    round::RunOptions options{hello.run_id, round::author_name(options_.term, random_uuid())};
     const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
     if (again) options.succeeded = before->second->run.success();
     if (options_.only_run) {
@@ -89,7 +89,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
     }
     options.succession.lead_by = started_ + kLeadMax;
     options.origin = random_uuid();
-    entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
+    entry = std::make_shared<RunEntry>(executor_, std::move(options),
+                                       network_of(net::address_text(link.from)));
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
@@ -137,7 +138,7 @@ std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& h
       known == runs_.end() ||
       (known->second->finished_at && known->second->run.starts_new_run(hello, Clock::now()));
   if (!begins) return std::nullopt;
-  const std::string address = net::address_text(link.from);
+  const std::string address = network_of(net::address_text(link.from));
   const auto founder = founders_.find(address);
   const std::size_t share = share_of_one_address(options_.limits.runs);
   if (founder != founders_.end() && founder->second >= share) {

@@ -65,7 +65,6 @@ json::object json_of(const RunView& run) {
   object["run_id"] = status.run_id.value();
   object["phase"] = round::name_of(status.phase);
   object["round"] = status.round.number.value();
-  object["author"] = status.round.author;
   object["reason"] = status.why;
   object["restarts"] = status.restarts.value();
   object["max_restarts"] = status.terms.max_restarts;

@@ -65,6 +65,11 @@ void Claims::add(const Agent& agent, const Counted& counted, int change) {
   }
 }
 
+const ClaimedRound* Claims::find(const protocol::RoundStamp& stamp) const {
+  const auto found = rounds_.find({-stamp.number.value(), stamp.author});
+  return found == rounds_.end() ? nullptr : &found->second;
+}
+
 std::optional<Round> Claims::heard_of_by_half(const Agent* save) const {
   const int left_out = save == nullptr ? 0 : save->counted.heard_of;
   const int all = heard_ - (left_out > 0 ? 1 : 0);

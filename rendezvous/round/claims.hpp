@@ -57,6 +57,8 @@ class Claims {
   void forget(Agent& agent);
   /// Only those that some agent claims.
   [[nodiscard]] const std::map<Key, ClaimedRound>& rounds() const { return rounds_; }
+  /// Null: no agent claims it.
+  [[nodiscard]] const ClaimedRound* find(const protocol::RoundStamp& stamp) const;
   /// The lower median of the rounds that agents, save this one, have heard of; none: of none.
   [[nodiscard]] std::optional<Round> heard_of_by_half(const Agent* save) const;
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/round/claimed_places.hpp"
 #include "rendezvous/round/culprit.hpp"
 #include "rendezvous/round/hang_check.hpp"
 #include "rendezvous/round/live_round.hpp"
@@ -54,21 +55,10 @@ struct Forming {
 /// Another coordinator started a round that agents know of: waits for its members to reconnect.
 struct Rebuilding {
   TimePoint deadline{};
-  protocol::RoundStamp claimed{};  // the newest round that an agent claims
-  int size = 0;                    // of that round, as claimed; 0: no claim yet
-  std::map<int, Agent*> claims{};  // its reconnected members by group rank
-  Deadline majority_until{};       // set while a majority of a round is here: others may follow
-  Deadline return_deadline{};      // set, as `deadline`, once it waits for as long as for any node
-  bool is_broken = false;          // ranks of a member have ended otherwise than with success
+  ClaimedPlaces places{};
+  Deadline majority_until{};   // set while a majority of a round is here: others may follow
+  Deadline return_deadline{};  // set, as `deadline`, once it waits for as long as for any node
 
-  /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
-  /// free.
-  bool take(Agent& agent, const protocol::Claim& claim);
-  void forget(const Agent& agent);
-  /// The process of this agent, and its ranks, or these alone.
-  void ended(const Agent& agent);
-  [[nodiscard]] int here() const { return static_cast<int>(claims.size()); }
-  [[nodiscard]] bool complete() const { return size > 0 && here() == size; }
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {majority_until}}; }
   void extend(TimePoint until);
 };

@@ -31,7 +31,8 @@ void hear_of_left(Agent& agent, protocol::NodeState state, Round round) {
 }
 
 bool may_have(const Agent& agent, Round round) {
-  return agent.left < round && is_active(agent.state);
+  const bool has_stray = agent.stray > Round(0) && agent.stray <= round;
+  return has_stray || (agent.left < round && is_active(agent.state));
 }
 
 Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now) {

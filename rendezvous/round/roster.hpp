@@ -48,7 +48,8 @@ struct Agent {
   std::optional<WorkerExit> failure;      // its first failure in `last`
   std::optional<protocol::Leave> leave;   // it is leaving, and waits for the report of the run
   std::optional<TimePoint> silent_since;  // its last word, once it is silent beyond the limit
-  int call = 0;  // the question with which its answer ends that; 0: none was asked
+  Round stray{0};  // it has workers of this round, of which nothing shows it a member
+  int call = 0;    // the question with which its answer ends that; 0: none was asked
   std::list<Agent*>::iterator silence;
   Claims::Counted counted{};  // by the roster
 

@@ -64,9 +64,13 @@ void Run::on(const Received& received) {
       received.message);
 }
 
+// Who was in a round is not left out of the next one. Who was in none only waits, and may as well
+// wait when it is back; else any number that say this, and do not come, would keep rounds from
+// starting.
 void Run::take(Agent& agent, const Reconnecting&) {
   if (take_over(agent)) return;
   close(agent.link);
+  if (agent.last.number == Round(0)) return forget(agent);
   forget_quiet(agent);
   roster_.unlink(agent);
 }
@@ -94,7 +98,7 @@ void Run::on(const LinkLost& lost) {
       return roster_.unlink(*agent);  // that is silence, which has its limit
     }
   } else if (auto* rebuilding = in<Rebuilding>()) {
-    rebuilding->ended(*agent);
+    rebuilding->places.ended(*agent);
   }
   lose(*agent, lost.evidence, LinkEnd::kGone);
 }

@@ -158,7 +158,8 @@ class Run {
     int highest = 0;              // the highest round number ever heard of
     int lifted = 0;               // by how much agents have lifted it since there was a round
     bool formed = false;          // whether this run has had a round
-    std::string origin{};         // the author of its first one, as far as nodes know
+    std::string origin{};         // where the run began, as far as nodes know
+    std::string taken_up{};       // the author of the round of another coordinator before its own
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
     std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
@@ -255,11 +256,22 @@ class Run {
   void take_back(Agent& agent, const Received& received, const protocol::Hello& hello);
   void resume_member(Agent& agent, const protocol::Hello& hello);
   void ask_again(const Agent& agent);
-  void take_claim(Agent& agent, const protocol::Claim& claim);
-  void remember_restart(const protocol::RoundStamp& answered);
   void greet(Agent& agent);
   void greet_newcomers();
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
+
+  // run_claims.cpp: what agents claim of rounds.
+  [[nodiscard]] const std::string& known_origin() const;
+  [[nodiscard]] bool is_proven(const protocol::RoundStamp& stamp, const std::string& origin) const;
+  [[nodiscard]] bool is_of_run(const protocol::RoundStamp& stamp, const std::string& origin) const;
+  [[nodiscard]] bool is_of_run(const Agent& agent, const protocol::Claim& claim) const;
+  void weigh_claim(Agent& agent, const protocol::Claim& claim);
+  void take_claim(Agent& agent, const protocol::Claim& claim);
+  void believe_restarts(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp);
+  void remember_restart(const protocol::RoundStamp& answered);
+  void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces::Restarts& restarts);
+  void disown(Agent& agent);
+  void note_stray(Agent& agent, Round round);
   void stop_strays();
 
   // run_silence.cpp: nodes that are silent, and too few without them.
@@ -293,7 +305,7 @@ class Run {
   // run_rebuilding.cpp: after a restart of the coordinator.
   void begin_rebuilding(Round heard_of);
   void settle(Rebuilding& rebuilding);
-  void adopt(const Rebuilding& rebuilding);
+  void adopt(const ClaimedPlaces& places);
   [[nodiscard]] bool awaits_claimed(Rebuilding& rebuilding);
 
   // run_succession.cpp: coordinators that follow each other without a third party.
@@ -310,7 +322,7 @@ class Run {
   void follow(const ClaimedRound& claimed, bool was_awaited);
   void follow_newer();
   void take_up(const ClaimedRound& claimed);
-  void remember_claims();
+  void remember_claims(const protocol::RoundStamp& stamp);
   void measure_by(const ClaimedRound& claimed);
   void abdicate();
   [[nodiscard]] bool is_candidate() const {

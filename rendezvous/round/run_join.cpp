@@ -9,11 +9,6 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-namespace {
-/// Rounds whose failures other coordinators have answered: the last one, and those of other runs.
-constexpr std::size_t kToldMax = 8;
-}  // namespace
-
 void Run::on_hello(const Received& received, const Hello& hello) {
   if (const RunRecord::Verdict* missed = missed_verdict(ended_, hello)) {
     send(received.link, Done{missed->exit_code, missed->text});
@@ -205,10 +200,11 @@ void Run::admit(const Received& received, const Hello& hello) {
     forming->awaited = nullptr;
     const Round heard_of = hello.heard_of();
     const bool all_back = alone && rounds_.formed && heard_of == rounds_.last.number;
-    if (all_back || heard_of.value() > rounds_.highest) begin_rebuilding(heard_of);
+    const bool counts = !rounds_.formed || (hello.claim && is_of_run(agent, *hello.claim));
+    if (all_back || (counts && heard_of.value() > rounds_.highest)) begin_rebuilding(heard_of);
   }
   lift_rounds(hello.seen);
-  if (hello.claim) take_claim(agent, *hello.claim);
+  if (hello.claim) weigh_claim(agent, *hello.claim);
   const bool forms = in<Forming>() != nullptr;
   const bool completes = forms && rounds_.formed && roster_.size() == terms().nodes_min;
   if (completes) why_ += "; " + reasons::joined({agent.host()});
@@ -239,7 +235,7 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
     return wait;
   }
   if (const auto* rebuilding = in<Rebuilding>()) {
-    if (rebuilding->complete()) return std::nullopt;
+    if (rebuilding->places.complete()) return std::nullopt;
     return waiting(why_);
   }
   if (const auto* running = in<Running>()) {
@@ -287,7 +283,7 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
     come_back(agent);
   }
   if (is_member(agent)) return resume_member(agent, hello);
-  if (hello.claim) take_claim(agent, *hello.claim);
+  if (hello.claim) weigh_claim(agent, *hello.claim);
   greet(agent);
 }
 
@@ -322,58 +318,6 @@ void Run::ask_again(const Agent& agent) {
   if (agent.question == 0) return;
   send(agent.link, Beat{agent.question});
   running->question_deadline = now_ + kAnswerMax;
-}
-
-void Run::take_claim(Agent& agent, const Claim& claim) {
-  lift_rounds(claim.stamp.number);
-  const int budget = terms().max_restarts;
-  restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
-  if (claim.restart_told) remember_restart(claim.stamp);
-  agent.runs = claim.stamp.number;
-  roster_.set_state(agent, claim.state);
-  hear_of_left(agent, claim.state, claim.stamp.number);
-  auto* rebuilding = in<Rebuilding>();
-  // A round it was given and has not heard of still decides its place in the next one.
-  if (claim.stamp.number >= agent.last.number && !(claim.stamp == agent.last)) {
-    if (rebuilding != nullptr) rebuilding->forget(agent);
-    agent.last = claim.stamp;
-    agent.group_rank = claim.group_rank;
-    agent.placement.group_size = claim.group_size;
-    agent.succession = claim.succession;
-    agent.failure.reset();
-  }
-  if (claim.stamp == agent.last) {
-    agent.settled = claim.settled;
-    agent.cut_short = claim.cut_short;
-    agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
-  }
-  roster_.recount(agent);
-  count_claim(agent, claim.stamp);
-  if (rebuilding != nullptr && rebuilding->take(agent, claim) && !rebuilding->return_deadline) {
-    why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);
-  }
-  if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
-  const bool works = claim.state == NodeState::kStarting || claim.state == NodeState::kRunning ||
-                     claim.state == NodeState::kSucceeded;
-  if (rebuilding != nullptr && !works) rebuilding->ended(agent);
-}
-
-// A node of an abandoned run may claim a round with the same number.
-void Run::remember_restart(const RoundStamp& answered) {
-  auto& told = restarts_.told;
-  if (std::find(told.begin(), told.end(), answered) != told.end()) return;
-  if (told.size() == kToldMax) told.erase(told.begin());
-  told.push_back(answered);
-}
-
-// Last in a step: agents that still have workers of another round and got no new one.
-void Run::stop_strays() {
-  if (in<Rebuilding>() != nullptr) return;  // they may belong to the round that is being rebuilt
-  for (const auto& [arrival, agent] : std::exchange(strays_, {})) {
-    if (!is_active(agent->state) || agent->state == NodeState::kStopping) continue;
-    if (in<Over>() != nullptr || is_member(*agent)) continue;
-    send_stop(*agent, reasons::stray(agent->last.number));
-  }
 }
 
 }  // namespace ddprun::round

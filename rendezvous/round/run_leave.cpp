@@ -21,10 +21,15 @@ void Run::take(Agent& agent, const Leave& leave) {
 }
 
 // A spare node has no part in what it would end, and any host that reaches a run without a secret
-// can become one. A candidate does not speak for the run.
+// can become one. A candidate does not speak for the run, nor does one node of several for a round
+// that no other one claims.
 bool Run::may_end_run(const Agent& agent) const {
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
-  return lives && !is_candidate() && agent.last == rounds_.last;
+  if (!lives || is_candidate()) return false;
+  const auto* rebuilding = in<Rebuilding>();
+  if (rebuilding == nullptr) return agent.last == rounds_.last;
+  const ClaimedPlaces& places = rebuilding->places;
+  return agent.last == places.stamp() && 2 * places.here() > places.size();
 }
 
 void Run::stop_everywhere(Agent& agent, const Leave& leave) {
@@ -182,7 +187,7 @@ void Run::remember(const Agent& agent, const std::string& why) {
 }
 
 void Run::let_go(Agent& agent) {
-  if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
   count_loss(agent, Majority::Loss::kEnded);
   close(agent.link);
   forget(agent);
@@ -264,7 +269,7 @@ void Run::forget(Agent& agent) {
   forget_takeover(agent);
   count_visit(agent);
   if (LiveRound* round = live_round()) round->forget(agent);
-  if (auto* rebuilding = in<Rebuilding>()) rebuilding->forget(agent);
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
   const bool succeeded = agent.state == NodeState::kSucceeded;
   if (!succeeded && agent.last == rounds_.last) rounds_.incomplete = true;

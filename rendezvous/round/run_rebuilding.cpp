@@ -21,27 +21,29 @@ void Run::begin_rebuilding(Round heard_of) {
 }
 
 void Run::settle(Rebuilding& rebuilding) {
-  if (rebuilding.complete()) return adopt(Rebuilding(std::move(rebuilding)));
+  if (rebuilding.places.complete()) return adopt(ClaimedPlaces(std::move(rebuilding.places)));
   if (settle_claims(rebuilding)) return;
   if (awaits_claimed(rebuilding)) return;
   if (!roster_.empty() && !is_due(rebuilding.deadline) && !rebuilding.return_deadline) return;
-  rounds_.formed = true;
-  remember_claims();
   const Duration waited = terms().silence_max();
-  if (rebuilding.size == 0) {
+  const ClaimedPlaces& places = rebuilding.places;
+  const RoundStamp claimed = places.stamp();
+  if (places.size() == 0) {
+    rounds_.formed = true;
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
   }
-  const bool known = rebuilding.claimed == rounds_.last && rounds_.incomplete;
-  rounds_.last = rebuilding.claimed;
+  const bool known = claimed == rounds_.last && rounds_.incomplete;
+  remember_claims(claimed);
+  continue_from(claimed, places.restarts(claimed));
   rounds_.incomplete = known;
   rounds_.others_unknown = !known;
   if (rebuilding.return_deadline) {  // a failure since then is one of the run
-    for (const auto& [group_rank, agent] : rebuilding.claims) {
+    for (const auto& [group_rank, agent] : places.members()) {
       if (agent->failure) return on_failure(*agent);
     }
   }
-  const int missing = rebuilding.size - rebuilding.here();
-  end_round(reasons::not_rebuilt(rebuilding.claimed.number, missing, waited));
+  const int missing = places.size() - places.here();
+  end_round(reasons::not_rebuilt(claimed.number, missing, waited));
 }
 
 /// Too few nodes are here for a round without those that are missing, and what is here of the round
@@ -49,22 +51,23 @@ void Run::settle(Rebuilding& rebuilding) {
 /// success ends no such wait: the missing nodes may still fail.
 bool Run::awaits_claimed(Rebuilding& rebuilding) {
   const bool lives = roster_.active() > 0 || rebuilding.return_deadline;
-  if (rebuilding.size == 0 || rebuilding.is_broken || !lives) return false;
+  const ClaimedPlaces& places = rebuilding.places;
+  if (places.size() == 0 || places.is_broken() || !lives) return false;
   if (roster_.size() >= terms().nodes_min) return false;
   if (rebuilding.return_deadline) return !is_due(rebuilding.return_deadline);
   if (!is_due(rebuilding.deadline) && !rebuilding.majority_until) return false;
   rebuilding.return_deadline = rebuilding.deadline = now_ + terms().join_timeout;
   const auto& candidate = options_.succession.candidate;
   const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
-  why_ = reasons::claimed_awaited(why, rebuilding.claimed.number,
-                                  rebuilding.size - rebuilding.here(), terms());
+  why_ =
+      reasons::claimed_awaited(why, places.stamp().number, places.size() - places.here(), terms());
   announcer_.request(now_);
   return true;
 }
 
-void Run::adopt(const Rebuilding& rebuilding) {
+void Run::adopt(const ClaimedPlaces& places) {
   std::vector<Agent*> members;
-  for (const auto& [group_rank, agent] : rebuilding.claims) members.push_back(agent);
+  for (const auto& [group_rank, agent] : places.members()) members.push_back(agent);
   const std::vector<Placement> placements = assign_ranks(members);
   bool was_stopping = false;
   const Agent* failed = nullptr;
@@ -81,9 +84,9 @@ void Run::adopt(const Rebuilding& rebuilding) {
     was_stopping = was_stopping || agent->state == NodeState::kStopping ||
                    agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
-  rounds_.last = rebuilding.claimed;
+  if (options_.succession.exists) rounds_.origin = members.front()->succession.origin;
+  continue_from(places.stamp(), places.restarts(places.stamp()));
   rounds_.incomplete = false;
-  rounds_.formed = true;
   StartRound start;
   start.stamp = rounds_.last;
   start.world_size = placements.front().world_size;
@@ -94,13 +97,12 @@ void Run::adopt(const Rebuilding& rebuilding) {
       return agent->succession.at_endpoint;
     });
     const bool ended = has_author_ended(rounds_.last, was_here);
-    rounds_.origin = members.front()->succession.origin;
     const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
     running.majority.settle({rounds_.last, members, 0, 0, by});
     settle_round();
     tell_settled(running.round);  // which also says where the run is coordinated now
   }
-  why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size);
+  why_ = reasons::rebuilt(rounds_.last.number, places.size());
   note(Level::kInfo, why_);
   if (failed != nullptr) return on_failure(*failed);
   if (was_stopping) return end_round(reasons::was_stopping(rounds_.last.number));

@@ -50,7 +50,8 @@ bool Run::completes_interrupted(const Agent& agent, const Report& report) {
 // The same for a round that grew under another coordinator.
 bool Run::completes_unknown(const Agent& agent, const FinishedRound& round) {
   const bool next = agent.last.number.value() == round.round.value() + 1;
-  if (agent.last.author == options_.author || !next) return false;
+  const bool can_be = round.nodes >= terms().nodes_min;
+  if (agent.last.author == options_.author || !next || !can_be) return false;
   auto& [number, agents] = rounds_.finished;
   if (number != round.round) agents.clear();
   number = round.round;
@@ -107,7 +108,7 @@ void Run::take(Agent& agent, const Report& report) {
     agent.failure = report.failure;
     agent.failure->worker.host = agent.host();
     roster_.recount(agent);
-    if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
+    if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
     if (gave_up(agent)) return forget_quiet(agent);
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
@@ -262,6 +263,10 @@ void Run::take(Agent& agent, const Stopped& stopped) {
     agent.left = std::max(agent.left, stopped.round);
     return;
   }
+  if (stopped.round == agent.stray) {
+    agent.stray = Round(0);
+    return;
+  }
   if (stopped.round != agent.runs) {
     ++counters_.stale;
     return;
@@ -285,7 +290,7 @@ void Run::take(Agent& agent, const Stopped& stopped) {
     hear(*stopping, agent, stopped);
   }
   if (succeeded) return;
-  if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
   roster_.set_state(agent, NodeState::kStopped);
 }
 

@@ -118,7 +118,8 @@ void Run::start_round(const NextRound& next_round) {
 void Run::place(Agent& agent, const Placement& placement) {
   if (agent.since == Round(0)) agent.since = rounds_.last.number;
   const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
-  if (has_none) agent.left = Round(rounds_.last.number.value() - 1);
+  const bool is_stray = std::exchange(agent.stray, Round(0)) > Round(0);
+  if (has_none && !is_stray) agent.left = Round(rounds_.last.number.value() - 1);
   agent.last = rounds_.last;
   agent.runs = rounds_.last.number;
   agent.group_rank = placement.group_rank;

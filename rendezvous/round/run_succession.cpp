@@ -30,10 +30,12 @@ bool Run::began_apart(const std::string& origin) const {
 /// As far as this coordinator can know: who says so was in a round of this run, or may join it.
 bool Run::may_speak(const Lead& lead, bool is_proven) const {
   if (is_proven || !run_terms_) return true;
-  const auto& claimed = roster_.claims().rounds();
-  const bool is_told = !rounds_.origin.empty() || claimed.empty();
-  const std::string& origin = is_told ? rounds_.origin : claimed.begin()->second.succession.origin;
-  const bool has_round = rounds_.formed || !claimed.empty();
+  const auto* rebuilding = in<Rebuilding>();
+  const ClaimedRound* most =
+      rebuilding != nullptr ? roster_.claims().find(rebuilding->places.stamp()) : nullptr;
+  const bool is_claimed = known_origin().empty() && most != nullptr;
+  const std::string& origin = is_claimed ? most->succession.origin : known_origin();
+  const bool has_round = rounds_.formed || !known_origin().empty() || most != nullptr;
   return may_lead(lead, {terms(), run_terms_->fingerprint, origin, has_round});
 }
 
@@ -76,7 +78,8 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
     const bool waits = !all && !due && !is_due(rebuilding.deadline);
     if (waits && !rebuilding.return_deadline) return true;
     // Who is known to have ended does not come back.
-    const bool may_be_whole = claimed->stamp == rebuilding.claimed && ended_of(*claimed) == 0;
+    const bool may_be_whole =
+        claimed->stamp == rebuilding.places.stamp() && ended_of(*claimed) == 0;
     if (may_be_whole && awaits_claimed(rebuilding)) {
       if (is_candidate()) take_up(*claimed);
       return true;
@@ -118,8 +121,9 @@ void Run::follow_newer() {
 
 void Run::take_up(const ClaimedRound& claimed) {
   measure_by(claimed);
-  rounds_.formed = true;
-  rounds_.last = claimed.stamp;
+  const auto* rebuilding = in<Rebuilding>();
+  continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places.restarts(claimed.stamp)
+                                                     : ClaimedPlaces::Restarts{});
   rounds_.incomplete = true;
   rounds_.others_unknown = claimed.cut_short == 0;
 }
@@ -160,10 +164,10 @@ void Run::tell_settled(const LiveRound& round) {
 }
 
 /// Its members can decide what follows it, when enough of them are here.
-void Run::remember_claims() {
+void Run::remember_claims(const RoundStamp& stamp) {
   if (!options_.succession.exists || majority_.is_known()) return;
-  const auto& claimed = roster_.claims().rounds();
-  if (!claimed.empty()) measure_by(claimed.begin()->second);
+  const ClaimedRound* claimed = roster_.claims().find(stamp);
+  if (claimed != nullptr) measure_by(*claimed);
 }
 
 void Run::measure_by(const ClaimedRound& claimed) {

@@ -171,13 +171,28 @@ TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
   late.start_round();
 }
 
+TEST_CASE("a coordinator shows no name that proves that a node was in a round") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), elastic_hello("a"));
+  Agent other(coordinator.port(), elastic_hello("b"));
+  const auto round = member.start_round();
+  for (const std::string path : {"/status", "/status.json"}) {
+    Client reader(coordinator.port());
+    reader.send("GET " + path + " HTTP/1.1\r\n\r\n");
+    const std::string page = reader.receive(1024 * 1024);
+    CHECK(page.starts_with("HTTP/1.1 200 "));
+    CHECK(page.find(round.stamp.author) == std::string::npos);
+    CHECK(page.find(round.succession.origin) == std::string::npos);
+  }
+}
+
 TEST_CASE("a run that began while an older one was not heard ends when that one is") {
   LiveCoordinator coordinator(followed());
   Agent member(coordinator.port(), elastic_hello("a"));
   Agent spare(coordinator.port(), elastic_hello("b"));
   const auto round = member.start_round();
   CHECK(!round.succession.origin.empty());
-  CHECK(round.succession.origin != round.stamp.author);  // which the status page shows
+  CHECK(round.succession.origin != round.stamp.author);  // which the endpoint's process is not told
   Agent same(coordinator.port());
   same.say(Lead{RunId("run"), round.stamp.number, 4711, "", round.succession.origin});
   same.await<Refused>();

@@ -51,7 +51,8 @@ Result<void> Node::coordinate(const client::Coordinate& order) {
   turns_away_ = false;
   listens_ = false;
   Server::Options options = server_options(standby_port_);
-  options.succession.candidate = round::SuccessionOptions::Candidate{order.ended_author, order.why};
+  options.succession.candidate =
+      round::SuccessionOptions::Candidate{order.ended_author, order.why, order.origin};
   options.on_abdicate = [this](const std::string& reason) {
     if (candidate_) feed(client::Abdicated{reason});
   };

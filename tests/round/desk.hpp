@@ -77,6 +77,14 @@ class Desk {
     }
     return std::nullopt;
   }
+  /// All messages to the link since the last forget(), in order.
+  [[nodiscard]] std::vector<protocol::Message> sent_to(std::uint64_t link) const {
+    std::vector<protocol::Message> messages;
+    for (const Send& send : sent_) {
+      if (send.link.value() == link) messages.push_back(send.message);
+    }
+    return messages;
+  }
   void forget() {
     sent_.clear();
     notes_.clear();

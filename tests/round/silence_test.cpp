@@ -104,20 +104,6 @@ TEST_CASE("no round starts without an agent that is on its way back") {
   CHECK(desk.last<StartRound>(4)->stamp == desk.last<StartRound>(3)->stamp);
 }
 
-TEST_CASE("a wait that is due, but for a node on its way back, is announced without a time") {
-  Desk desk;
-  desk.say(1, desk.hello("a", 2, 4, seconds(2)));
-  desk.say(2, desk.hello("b", 2, 4, seconds(2)));
-  desk.say(2, Reconnecting{"no heartbeat for 5 s"});
-  desk.beat_for(seconds(3), {1});
-  desk.forget();
-  desk.say(3, desk.hello("c", 2, 4, seconds(2)));
-  desk.beat_for(milliseconds(1500), {1, 3});
-  REQUIRE(desk.last<Waiting>(1).has_value());
-  CHECK(desk.last<Waiting>(1)->then == WaitEnd::kRoundStarts);
-  CHECK(desk.last<Waiting>(1)->left == milliseconds(0));
-}
-
 TEST_CASE("a deadline passes only with a Tick, when everything received before has been read") {
   Desk desk;
   desk.join_two(1);

@@ -125,7 +125,7 @@ TEST_CASE("a coordinator that led rounds and is left alone does not abdicate, it
   Hello late = desk.hello("e", 1, 8);
   late.seen = Round(number + 1);
   desk.say(4, late, {"10.0.0.4", "10.0.0.1"});
-  CHECK(desk.run_.phase() == Phase::kRebuilding);
+  CHECK(desk.run_.phase() == Phase::kForming);
   desk.beat_for(seconds(12), {1, 4});
   CHECK(!desk.abdicated_);
   CHECK(desk.run_.phase() == Phase::kForming);
@@ -278,9 +278,12 @@ TEST_CASE("a failure that a candidate hears of first costs no restart") {
   CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
 }
 
+const std::string kOrigin = "began there";
+const Succession kBegunThere{0, true, true, true, false, kOrigin};
+
 /// Of the failed rank of "b", on link 1.
 Hello restart_told(Desk& desk, const RoundStamp& stamp) {
-  Hello hello = claiming(desk, "b", 1, 3);
+  Hello hello = claiming(desk, "b", 1, 3, kBegunThere);
   hello.claim->stamp = stamp;
   hello.claim->state = NodeState::kFailed;
   hello.claim->restarts = RestartCount(1);
@@ -290,14 +293,16 @@ Hello restart_told(Desk& desk, const RoundStamp& stamp) {
 
 TEST_CASE("a restart that another coordinator had told is for that one's round alone") {
   for (const std::string author : {"c0", "another"}) {
-    Desk desk(candidate("c0"), 3);
+    SuccessionOptions options = candidate("c0");
+    options.candidate->origin = kOrigin;
+    Desk desk(options, 3);
     desk.say(4, restart_told(desk, {Round(3), author}));
     desk.say(4, Leave{});
-    Hello failed = claiming(desk, "c", 2, 3);
+    Hello failed = claiming(desk, "c", 2, 3, kBegunThere);
     failed.claim->state = NodeState::kFailed;
     desk.say(2, failed);
     desk.say(2, desk.failed(3, 7));
-    Hello other = claiming(desk, "d", 1, 3);
+    Hello other = claiming(desk, "d", 1, 3, kBegunThere);
     desk.say(3, other);
     REQUIRE(desk.last<StartRound>(3));
     CHECK(desk.last<StartRound>(3)->restarts == RestartCount(author == "c0" ? 1 : 2));
@@ -350,8 +355,8 @@ TEST_CASE(
   desk.beat_for(seconds(4), {1});
   const auto later = [&](const std::string& host, int rank) {
     Hello back = desk.hello(host, 1, 4);
-    back.claim = Claim{{Round(2), "c2"},        rank, 3, RestartCount(0), NodeState::kRunning,
-                       {3, true, false, false}, false};
+    back.claim = Claim{{Round(2), "c2"}, rank, 3, RestartCount(0), NodeState::kRunning};
+    back.claim->succession = {3, true, false, false, false, desk.run_.origin()};
     return back;
   };
   desk.forget();

@@ -120,6 +120,10 @@ void Checker::check_number(const Stamp& stamp, const Formed& formed) {
     largest_restart_step_ = std::max(largest_restart_step_, after - before);
     require(after <= std::max(before, claimed_) + 1, "one round cost more than one restart");
   }
+  const bool is_new =
+      std::none_of(formed.members.begin(), formed.members.end(),
+                   [this](const Member& member) { return told_.contains(member.process); });
+  if (last == last_by_author_.end() && is_new) began_anew_.insert(stamp.second);
   for (const Member& member : formed.members) {
     const auto told = told_.find(member.process);
     if (told == told_.end()) continue;
@@ -156,7 +160,11 @@ void Checker::on_told(int process, const StartRound& start) {
   const auto told = told_.find(process);
   if (told != told_.end() && told->second.stamp.number >= start.stamp.number) return;
   if (told != told_.end()) {
-    require(start.restarts >= told->second.restarts, "an agent saw the restart count go back");
+    // Nodes that knew of no round have begun a new run: what an older one knows is of another.
+    const bool another =
+        told->second.stamp.author != start.stamp.author && began_anew_.contains(start.stamp.author);
+    require(another || start.restarts >= told->second.restarts,
+            "an agent saw the restart count go back");
   }
   told_[process] = start;
   const auto formed = rounds_.find(key_of(start.stamp));

@@ -159,6 +159,7 @@ class Checker {
   protocol::Terms terms_;
   std::map<Stamp, Formed> rounds_;
   std::map<std::string, Stamp> last_by_author_;
+  std::set<std::string> began_anew_;  // authors whose first round had no node of a round before
   std::map<int, protocol::StartRound> told_;     // the newest round each process was told
   std::map<int, protocol::StartRound> running_;  // the group each process has
   std::map<int, int> exit_codes_;

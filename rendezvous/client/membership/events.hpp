@@ -143,6 +143,7 @@ struct Connect {
 struct Coordinate {
   std::string ended_author;  // see round::SuccessionOptions
   std::string why;
+  std::string origin{};  // the same
 };
 /// It is a candidate no more.
 struct Withdraw {};

@@ -1,0 +1,150 @@
+// What agents claim of rounds, and what shows that they were in them. A process that reaches the
+// port of a run without a secret can send a hello with any claim; what it cannot know is the name
+// of the coordinator that decided a round, or of where the run began: both are random, and told to
+// members alone (docs/SECURITY-MODEL.md). A claim without either makes its node no more than one
+// that joins.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+namespace {
+/// Rounds whose failures other coordinators have answered: the last one, and those of other runs.
+constexpr std::size_t kToldMax = 8;
+}  // namespace
+
+/// Where the run began, as this coordinator knows by itself; empty: it does not.
+const std::string& Run::known_origin() const {
+  static const std::string kNone;
+  const auto& candidate = options_.succession.candidate;
+  if (!rounds_.origin.empty() || !candidate) return rounds_.origin;
+  return candidate->origin.empty() ? kNone : candidate->origin;
+}
+
+/// Whether only a member of a round of this run can know this.
+bool Run::is_proven(const RoundStamp& stamp, const std::string& origin) const {
+  if (!origin.empty() && origin == known_origin()) return true;
+  return stamp.author == options_.author || stamp.author == rounds_.taken_up;
+}
+
+/// A coordinator that has started empty cannot tell: there claims are weighed against each other.
+bool Run::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
+  const bool can_tell = rounds_.formed || !known_origin().empty();
+  return !can_tell || is_proven(stamp, origin);
+}
+
+bool Run::is_of_run(const Agent& agent, const Claim& claim) const {
+  return agent.since > Round(0) || is_of_run(claim.stamp, claim.succession.origin);
+}
+
+void Run::weigh_claim(Agent& agent, const Claim& claim) {
+  if (is_of_run(agent, claim)) return take_claim(agent, claim);
+  lift_rounds(claim.stamp.number);
+  if (is_active(claim.state)) note_stray(agent, claim.stamp.number);
+}
+
+void Run::take_claim(Agent& agent, const Claim& claim) {
+  lift_rounds(claim.stamp.number);
+  agent.stray = Round(0);
+  agent.runs = claim.stamp.number;
+  roster_.set_state(agent, claim.state);
+  hear_of_left(agent, claim.state, claim.stamp.number);
+  auto* rebuilding = in<Rebuilding>();
+  // A round it was given and has not heard of still decides its place in the next one.
+  if (claim.stamp.number >= agent.last.number && !(claim.stamp == agent.last)) {
+    if (rebuilding != nullptr) rebuilding->places.forget(agent);
+    agent.last = claim.stamp;
+    agent.group_rank = claim.group_rank;
+    agent.placement.group_size = claim.group_size;
+    agent.succession = claim.succession;
+    agent.failure.reset();
+  }
+  if (claim.stamp == agent.last) {
+    agent.settled = claim.settled;
+    agent.cut_short = claim.cut_short;
+    agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
+  }
+  roster_.recount(agent);
+  count_claim(agent, claim.stamp);
+  if (agent.since > Round(0) || is_proven(claim.stamp, claim.succession.origin)) {
+    believe_restarts({claim.restarts, claim.restart_told}, claim.stamp);
+  }
+  if (rebuilding != nullptr) {
+    ClaimedPlaces& places = rebuilding->places;
+    if (places.take(agent, claim) && !rebuilding->return_deadline) {
+      why_ = reasons::rebuilding(places.stamp().number, places.here(), places.size());
+    }
+    const bool works = claim.state == NodeState::kStarting || claim.state == NodeState::kRunning ||
+                       claim.state == NodeState::kSucceeded;
+    if (!works) places.ended(agent);
+  }
+  if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
+}
+
+void Run::believe_restarts(const ClaimedPlaces::Restarts& claimed, const RoundStamp& stamp) {
+  const int used = std::min(claimed.used.value(), terms().max_restarts);
+  restarts_.used = std::max(restarts_.used, RestartCount(used));
+  if (claimed.is_told) remember_restart(stamp);
+}
+
+// A node of an abandoned run may claim a round with the same number.
+void Run::remember_restart(const RoundStamp& answered) {
+  auto& told = restarts_.told;
+  if (std::find(told.begin(), told.end(), answered) != told.end()) return;
+  if (told.size() == kToldMax) told.erase(told.begin());
+  told.push_back(answered);
+}
+
+/// The run continues from a round of another coordinator: who was in that run is known from now on.
+/// Its origin, if it has one, was set before.
+void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces::Restarts& restarts) {
+  rounds_.formed = true;
+  rounds_.last = stamp;
+  if (stamp.author != options_.author) rounds_.taken_up = stamp.author;
+  believe_restarts(restarts, stamp);
+  const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
+  for (Agent* agent : agents) {
+    if (agent->since > Round(0) || agent->last.number == Round(0)) continue;
+    if (!is_of_run(agent->last, agent->succession.origin)) disown(*agent);
+  }
+}
+
+/// It claimed a round of no run that is here: a node that joins, if it is here itself.
+void Run::disown(Agent& agent) {
+  if (agent.link == kNoLink) return forget(agent);
+  if (is_active(agent.state)) note_stray(agent, agent.runs);
+  agent.last = {};
+  agent.group_rank = -1;
+  agent.placement = {};
+  agent.succession = {};
+  agent.runs = agent.left = Round(0);
+  agent.settled = agent.cut_short = agent.failed_heard = false;
+  agent.failure.reset();
+  roster_.set_state(agent, NodeState::kIdle);
+}
+
+/// Its workers are in no round of this run. Nothing waits for them to end.
+void Run::note_stray(Agent& agent, Round round) {
+  agent.stray = round;
+  strays_.emplace(agent.arrival, &agent);
+}
+
+// Last in a step: agents that still have workers of another round and got no new one.
+void Run::stop_strays() {
+  if (in<Rebuilding>() != nullptr) return;  // they may belong to the round that is being rebuilt
+  for (const auto& [arrival, agent] : std::exchange(strays_, {})) {
+    if (in<Over>() != nullptr || is_member(*agent)) continue;
+    if (agent->stray > Round(0)) {
+      send(agent->link,
+           Stop{agent->stray, 15, agent->hello.stop_timeout, reasons::stray(agent->stray)});
+    } else if (is_active(agent->state) && agent->state != NodeState::kStopping) {
+      send_stop(*agent, reasons::stray(agent->last.number));
+    }
+  }
+}
+
+}  // namespace ddprun::round
