@@ -128,11 +128,11 @@ bool WorkerGroup::take_held_back() {
   return !ranks.empty();
 }
 
-// It may have left something, which is stopped like all that is not held.
+// It may have left something, which is stopped like all that is not held: after the failure grace.
 void WorkerGroup::on_held_exit(LocalRank rank) {
   const bool settled = state_ == GroupState::kHolding || state_ == GroupState::kReleased;
   const bool left = record(rank).life == WorkerRecord::Life::kLeaving;
-  if (!settled && !left) return finish_if_nothing_is_left();
+  if (!settled && (!left || spared_until())) return finish_if_nothing_is_left();
   if (!settled) {
     const bool kills = state_ == GroupState::kKilling;
     actions_.push_back(Signal{rank, kills ? SIGKILL : stop_rule_.signal});

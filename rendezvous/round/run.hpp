@@ -269,7 +269,7 @@ class Run {
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void believe_restarts(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp);
   void remember_restart(const protocol::RoundStamp& answered);
-  void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces::Restarts& restarts);
+  void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces& places);
   void disown(Agent& agent);
   void note_stray(Agent& agent, Round round);
   void stop_strays();

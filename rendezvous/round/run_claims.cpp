@@ -101,15 +101,19 @@ void Run::remember_restart(const RoundStamp& answered) {
 
 /// The run continues from a round of another coordinator: who was in that run is known from now on.
 /// Its origin, if it has one, was set before.
-void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces::Restarts& restarts) {
+void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
   rounds_.formed = true;
   rounds_.last = stamp;
   if (stamp.author != options_.author) rounds_.taken_up = stamp.author;
-  believe_restarts(restarts, stamp);
+  believe_restarts(places.restarts(stamp), stamp);  // also of who has gone
   const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   for (Agent* agent : agents) {
     if (agent->since > Round(0) || agent->last.number == Round(0)) continue;
-    if (!is_of_run(agent->last, agent->succession.origin)) disown(*agent);
+    if (!is_of_run(agent->last, agent->succession.origin)) {
+      disown(*agent);
+    } else {
+      believe_restarts(places.restarts(agent->last), agent->last);
+    }
   }
 }
 

@@ -34,7 +34,7 @@ void Run::settle(Rebuilding& rebuilding) {
   }
   const bool known = claimed == rounds_.last && rounds_.incomplete;
   remember_claims(claimed);
-  continue_from(claimed, places.restarts(claimed));
+  continue_from(claimed, places);
   rounds_.incomplete = known;
   rounds_.others_unknown = !known;
   if (rebuilding.return_deadline) {  // a failure since then is one of the run
@@ -85,7 +85,7 @@ void Run::adopt(const ClaimedPlaces& places) {
                    agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
   if (options_.succession.exists) rounds_.origin = members.front()->succession.origin;
-  continue_from(places.stamp(), places.restarts(places.stamp()));
+  continue_from(places.stamp(), places);
   rounds_.incomplete = false;
   StartRound start;
   start.stamp = rounds_.last;

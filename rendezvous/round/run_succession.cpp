@@ -122,8 +122,7 @@ void Run::follow_newer() {
 void Run::take_up(const ClaimedRound& claimed) {
   measure_by(claimed);
   const auto* rebuilding = in<Rebuilding>();
-  continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places.restarts(claimed.stamp)
-                                                     : ClaimedPlaces::Restarts{});
+  continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places : ClaimedPlaces());
   rounds_.incomplete = true;
   rounds_.others_unknown = claimed.cut_short == 0;
 }

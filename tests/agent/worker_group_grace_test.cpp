@@ -64,6 +64,14 @@ TEST_CASE("the failure grace is off with 0, and where a restart is certain") {
   }
 }
 
+TEST_CASE("what a survivor leaves behind that ends in the failure grace is stopped after it") {
+  Group group = last(60s);
+  group(Survives{local(0)});
+  CHECK(group(exited(1, kFailed3)) == "1 failed first, timer at 1 s, log that 1 failed");
+  CHECK(group(left_behind(0, kFailed3)) == "");
+  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "SIGTERM to 2, SIGTERM to 0, timer at 31 s");
+}
+
 TEST_CASE("a failure elsewhere that ends the run leaves the ranks here the same grace") {
   Group group = last();
   CHECK(group(ordered(StopOrdered::Cause::kFailure)) == "timer at 1 s");

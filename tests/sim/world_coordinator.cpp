@@ -165,12 +165,15 @@ bool World::can_answer(const Connection& connection) const {
 
 void World::apply(const round::Actions& actions) {
   std::vector<Checker::Sent> rounds;
-  std::set<bool> requested;
+  std::map<round::LinkId, bool> requested;  // one stop may follow another
   for (const round::Action& action : actions) {
     if (const auto* sent = std::get_if<round::Send>(&action)) {
-      if (const auto* stop = std::get_if<Stop>(&sent->message)) requested.insert(stop->requested);
+      if (const auto* stop = std::get_if<Stop>(&sent->message)) {
+        requested.insert_or_assign(sent->link, stop->requested);
+      }
       send(*sent, rounds);
     } else if (const auto* close = std::get_if<round::Close>(&action)) {
+      requested.erase(close->link);  // it has left
       const auto found = by_link_.find(close->link.value());
       if (found != by_link_.end()) close_coordinator_end(found->second);
     } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
@@ -183,7 +186,9 @@ void World::apply(const round::Actions& actions) {
       finish_run(*finish);
     }
   }
-  require(requested.size() <= 1, "one stop asks some nodes to save, and not all");
+  const auto differs = [&](const auto& one) { return one.second != requested.begin()->second; };
+  require(std::none_of(requested.begin(), requested.end(), differs),
+          "one stop asks some nodes to save, and not all");
   if (!rounds.empty()) checker_.on_rounds(rounds, now());
 }
 
