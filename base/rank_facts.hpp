@@ -48,6 +48,8 @@ enum class ComplaintKind : std::uint8_t {
   return "";
 }
 
+// An exception with which the output of a rank ends, and that is older, was survived.
+inline constexpr std::chrono::milliseconds kRaisedMax{60'000};
 // Ranks that one complaint names; more are not kept.
 inline constexpr std::size_t kAccusedMax = 16;
 // Ranks of one node whose facts are sent; those that say least about the culprit are left out.

@@ -137,7 +137,10 @@ Result<std::string> agree_on_line(const std::string& path, const std::string& ke
   }
   if (auto found = line_of(key, text)) return std::move(*found);
   if (agree == Agree::kLook) return "";
-  const std::string added = (text.empty() ? kHeading : "") + key + " " + line + "\n";
+  if (text.size() >= kBytesMax) return of_file(path, "is full: remove it, or pass another");
+  const bool is_torn = !text.empty() && !text.ends_with('\n');  // its writer was killed
+  const std::string before = text.empty() ? kHeading : is_torn ? "\n" : "";
+  const std::string added = before + key + " " + line + "\n";
   if (::lseek(file.number(), 0, SEEK_END) < 0) {
     return of_file(path, std::string("cannot be written: ") + ::strerror(errno));
   }

@@ -103,7 +103,7 @@ class RoundDriver {
     TimePoint exited_at{};
     bool by_itself = false;  // it ended before any signal of ddprun, and before the round was over
     bool may_obey = false;   // its exit may be the answer to a stop signal
-    std::string raised{};    // and not exited, before any signal
+    RoundPorts::Raised raised{};  // and not exited, before any signal
   };
   // A failure that the group has not been told of yet: it may be a witness, and the culprit may
   // fail a moment later, or others complain, too.

@@ -101,15 +101,22 @@ bool RoundDriver::failed_alike(std::size_t rank) const {
                   ports_.last_line(own));
 }
 
-/// Of a rank that had raised an exception when it was stopped.
+/// Of the first of the ranks that had raised an exception when they were stopped.
 std::optional<WorkerExit> RoundDriver::slow_failure() const {
-  const auto found = std::find_if(workers_.begin(), workers_.end(),
-                                  [](const Worker& one) { return !one.raised.empty(); });
-  if (found == workers_.end()) return std::nullopt;
-  const auto rank = LocalRank(static_cast<int>(found - workers_.begin()));
-  WorkerExit slow = found->exit ? *found->exit : ports_.describe_exit(rank);
+  const auto raised_at = [](const Worker& one) {
+    return one.raised.exception.empty() ? TimePoint::max() : one.raised.at;
+  };
+  const auto found = std::min_element(
+      workers_.begin(), workers_.end(),
+      [&](const Worker& left, const Worker& right) { return raised_at(left) < raised_at(right); });
+  if (found == workers_.end() || found->raised.exception.empty() || !found->exit) {
+    return std::nullopt;
+  }
+  WorkerExit slow = *found->exit;
+  slow.when -=
+      std::chrono::duration_cast<std::chrono::milliseconds>(found->exited_at - found->raised.at);
   slow.status = ExitStatus::exited(1);  // as it would have ended
-  slow.lines = {found->raised};
+  slow.lines = {found->raised.exception};
   slow.is_slow = true;
   return slow;
 }

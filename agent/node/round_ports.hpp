@@ -118,8 +118,12 @@ class RoundPorts {
     static_cast<void>(rank);
     return {};
   }
-  /// The exception with which that ends, of a worker that has not exited; empty: none is known.
-  [[nodiscard]] virtual std::string raised(LocalRank rank) {
+  /// The exception with which the output of a worker ends that has not exited.
+  struct Raised {
+    std::string exception{};  // empty: none is known
+    TimePoint at{};
+  };
+  [[nodiscard]] virtual Raised raised(LocalRank rank) {
     static_cast<void>(rank);
     return {};
   }

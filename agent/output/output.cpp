@@ -10,10 +10,6 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-namespace {
-constexpr Duration kWentOnMin = std::chrono::seconds(1);
-}  // namespace
-
 Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
                                         const WorkerOutputPlan& plan) {
   WorkerOutput output;
@@ -102,18 +98,10 @@ void WorkerOutput::forget() {
 
 WorkerOutput::LastWords WorkerOutput::last_words() const {
   const std::string err = err_->tail();
-  LastWords words{without_colours(err), is_one_way()};
-  const auto wrote = err_->last_written();
-  if (is_one_way() || err.empty() || !wrote) return words;
-  const WriteTimes::Later later = out_->times().since(*wrote);
-  if (later.time < kWentOnMin) return words;
-  const std::string out = out_->tail();
-  const std::size_t before = out.size() - std::min<std::uint64_t>(out.size(), later.bytes);
-  words.of_both = true;
-  words.text = without_colours(out.substr(0, before)) + words.text;
-  if (!words.text.ends_with('\n')) words.text += '\n';
-  words.text += without_colours(out.substr(before));
-  return words;
+  const bool is_live = !is_one_way() && !err.empty() && out_->times().is_live();
+  if (!is_live) return {without_colours(err), is_one_way()};
+  return {without_colours(WriteTimes::merged({out_->tail(), out_->times()}, {err, err_->times()})),
+          true};
 }
 
 std::string WorkerOutput::tail(Stream stream) const {

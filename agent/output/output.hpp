@@ -82,9 +82,8 @@ class WorkerOutput {
   /// empty when it was inherited, or goes straight to its file, which has them. Where both streams
   /// go one way, that of stderr has both.
   [[nodiscard]] std::string tail(Stream stream) const;
-  /// The tail of stderr; or those of both streams, in order, if they went one way, or if the worker
-  /// went on for a second or more on its stdout after its last word on stderr. Python writes at its
-  /// end what it had kept of its stdout, all at once: that is no sign of life.
+  /// The tail of stderr; or those of both streams, in order, if they went one way, or if stdout was
+  /// written line by line, so that its order is known.
   struct LastWords {
     std::string text;
     bool of_both = false;

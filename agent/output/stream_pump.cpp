@@ -217,7 +217,7 @@ StreamPump::Read StreamPump::read_once() {
 void StreamPump::take(std::string_view bytes) {
   if (sinks_.bytes) *sinks_.bytes += bytes.size();
   tail_.append(bytes);
-  times_.add(*read_at_, bytes.size());
+  times_.add(*read_at_, bytes);
   if (is_logged()) plan_.log->append(bytes, sinks_.warn);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kLabel) label(labelled_.feed(bytes, *read_at_));

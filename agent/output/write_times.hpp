@@ -1,12 +1,12 @@
-// WriteTimes: when a stream was written to, and how much, to set its last bytes in order with those
-// of another stream. Remembers the last half minute or so. Pure, no thread rule.
+// WriteTimes: when the last bytes of a stream were written, to set them in order with those of
+// another one. Pure, no thread rule.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
+#include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
 
@@ -14,42 +14,28 @@ namespace ddprun {
 
 class WriteTimes {
  public:
-  void add(TimePoint now, std::size_t bytes) {
-    if (spells_.empty() || now - spells_.back().begin >= kSpell) {
-      spells_.push_back({now, now, 0});
-      if (spells_.size() > kSpellsMax) spells_.pop_front();
-    }
-    spells_.back().last = now;
-    spells_.back().bytes += bytes;
-  }
-  void clear() { spells_.clear(); }
+  void add(TimePoint now, std::string_view bytes);
+  void clear() { pieces_.clear(); }
+  /// Whether the stream shows what the program does: it was written line by line, at several
+  /// moments of a second or more. Python keeps a stdout that is no terminal back, and writes it in
+  /// blocks, the last one as it exits: when those lines were printed is not known.
+  [[nodiscard]] bool is_live() const;
 
-  struct Later {
-    std::uint64_t bytes = 0;
-    Duration time{0};  // from the first to the last of them
+  struct Stream {
+    std::string tail;
+    const WriteTimes& times;
   };
-  /// What was written since this time, but for the rest of a spell that had begun.
-  [[nodiscard]] Later since(TimePoint when) const {
-    Later later;
-    TimePoint first = TimePoint::max();
-    for (const Spell& spell : spells_) {
-      if (spell.begin <= when) continue;
-      first = std::min(first, spell.begin);
-      later.bytes += spell.bytes;
-      later.time = spell.last - first;
-    }
-    return later;
-  }
+  /// The last bytes of both, in the order in which they were written; a line that one of them has
+  /// begun is ended before the other one.
+  [[nodiscard]] static std::string merged(const Stream& one, const Stream& other);
 
  private:
-  static constexpr Duration kSpell = std::chrono::milliseconds(500);
-  static constexpr std::size_t kSpellsMax = 64;
-  struct Spell {
-    TimePoint begin;
-    TimePoint last;
-    std::uint64_t bytes = 0;
+  struct Piece {
+    TimePoint at;
+    std::size_t bytes = 0;
+    bool ends_line = false;
   };
-  std::deque<Spell> spells_;
+  std::deque<Piece> pieces_;
 };
 
 }  // namespace ddprun

@@ -290,11 +290,32 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   return said;
 }
 
+namespace {
+
+/// "ERROR:root:text", "2026-01-02 03:04:05 - WARNING - text": a logger puts it above a traceback,
+/// which the program has caught then.
+bool is_log_record(std::string_view line) {
+  constexpr std::array<std::string_view, 6> kLevels = {"DEBUG", "INFO",     "WARNING",
+                                                       "ERROR", "CRITICAL", "WARN"};
+  return std::any_of(kLevels.begin(), kLevels.end(), [&](std::string_view level) {
+    const auto at = line.find(level);
+    if (at == std::string_view::npos) return false;
+    const std::string_view behind = line.substr(at + level.size());
+    const bool begins =
+        at == 0 || std::string_view(" [|:(-").find(line[at - 1]) != std::string_view::npos;
+    return begins && !behind.empty() &&
+           std::string_view(" ]|:)-").find(behind[0]) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
 std::string last_exception(std::string_view tail) {
   const Lines lines = lines_of(tail);
   const LineViews views = views_of(lines);
   const auto traceback = last_traceback(views);
   if (!traceback || traceback->is_of_thread || traceback->exception == traceback->end) return {};
+  if (traceback->begin > 0 && is_log_record(views[traceback->begin - 1])) return {};
   const Sequel sequel = sequel_of(views, traceback->begin, traceback->end, {});
   if (!sequel.lines.empty()) return {};
   return clean_utf8(lines[traceback->exception], kReportLineBytesMax);

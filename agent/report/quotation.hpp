@@ -33,7 +33,7 @@ namespace ddprun {
 [[nodiscard]] std::vector<std::string> exception_of(const std::vector<std::string>& lines);
 
 /// The exception with which a text ends, of a traceback that no program prints on: of a process
-/// that raised it and is slow to exit. Empty: none, or one that ended a thread.
+/// that raised it and is slow to exit. Empty: none, one that ended a thread, or that was logged.
 [[nodiscard]] std::string last_exception(std::string_view tail);
 
 /// The first `lines_max` lines, the last of which says how many are left out.

@@ -151,11 +151,14 @@ bool agrees(const WorkerError& error, const WorkerExit& exit) {
   return may_be_uncaught(exit.status) && !raised && !reports_failure(exit.lines.back());
 }
 
-/// Of a worker that went on: which of its two logs has the last line that is quoted.
-bool is_of_stdout(const std::vector<std::string>& lines, const RawEvidence& raw) {
-  if (lines.empty() || raw.stdout_log.empty()) return false;
-  const std::vector<std::string> last = quotable_lines(raw.stdout_tail);
-  return std::find(last.begin(), last.end(), lines.back()) != last.end();
+/// Whether most of the quoted lines are in the log of stdout, where stderr has another one. What a
+/// witness said of others is in that of stderr.
+bool is_of_stdout(const WorkerExit& exit, const RawEvidence& raw) {
+  if (raw.stdout_log.empty() || exit.complaint) return false;
+  const auto own = std::count_if(exit.lines.begin(), exit.lines.end(), [&](const auto& line) {
+    return raw.stdout_tail.find(line) != std::string::npos;
+  });
+  return 2 * static_cast<std::size_t>(own) > exit.lines.size();
 }
 
 }  // namespace
@@ -179,7 +182,7 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   exit.evidence.lines_of_both = raw.stderr_has_both;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
   if (raw.stderr_lost) exit.log.clear();
-  if (raw.stderr_has_both && !good && is_of_stdout(exit.lines, raw)) exit.log = raw.stdout_log;
+  if (raw.stderr_has_both && !good && is_of_stdout(exit, raw)) exit.log = raw.stdout_log;
   // A log that is empty shows nothing.
   if (exit.evidence.lines_of_stdout || (raw.files_read && raw.stderr_tail.empty())) {
     exit.log = raw.stdout_tail.empty() ? "" : raw.stdout_log;

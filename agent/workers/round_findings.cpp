@@ -225,13 +225,14 @@ std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalR
   return all;
 }
 
-std::string RoundRunner::raised(LocalRank rank) {
+RoundPorts::Raised RoundRunner::raised(LocalRank rank) {
   auto& output = worker(rank).output;
   if (!output) return {};
   output->catch_up();
   const std::string tail = output->last_words().text;
   const bool may_have = tail.find("Traceback") != std::string::npos;  // there may be 512 ranks
-  return may_have ? last_exception(tail) : "";
+  if (!may_have) return {};
+  return {last_exception(tail), output->last_written().value_or(now())};
 }
 
 std::string RoundRunner::last_line(LocalRank rank) const {

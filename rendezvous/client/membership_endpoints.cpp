@@ -50,7 +50,7 @@ std::optional<Membership::Led> Membership::speaks_for() const {
   if (!is_first || !answered() || !where_ || !search_.has_endpoints()) return std::nullopt;
   const bool settled = round_->settled || round_->start.succession.needs == 0;
   if (!settled) return std::nullopt;
-  return Led{round_->number(), *where_, round_->start.succession.origin};
+  return Led{round_->number(), *where_, protocol::name_of_origin(round_->start.succession.origin)};
 }
 
 }  // namespace ddprun::client

@@ -154,6 +154,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void answer(Link& link, const protocol::Probe& probe);
   void on_hello(Link& link, protocol::Message message);
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
+  void strip(const Link& link, protocol::Hello& hello);
   [[nodiscard]] static bool can_coordinate(const Link& link, const round::Peer& peer,
                                            const protocol::Hello& hello);
   void admit_to_store(const Link& link, std::vector<std::string> addresses);

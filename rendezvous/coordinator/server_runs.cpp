@@ -27,7 +27,9 @@ std::string not_hello(const Message& message) {
 }  // namespace
 
 void Server::Impl::on_message(Link& link, Message message) {
-  const bool is_hello = std::holds_alternative<Hello>(message);
+  auto* hello = std::get_if<Hello>(&message);
+  const bool is_hello = hello != nullptr;
+  if (is_hello) strip(link, *hello);
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
   if (link.run == nullptr && lead != nullptr) return on_lead(link, *lead);
@@ -55,9 +57,19 @@ bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) c
   return tls_ != nullptr && tls_->has_secret() && link.tls->run() != run;
 }
 
+/// Each hello, also a later one on the link: it says nothing that this process, or the certificate,
+/// knows to be otherwise.
+void Server::Impl::strip(const Link& link, Hello& hello) {
+  hello.runs_coordinator = hello.runs_coordinator && hello.agent == options_.own_agent;
+  if (hello.standby_port == 0 || can_coordinate(link, peer_of(link), hello)) return;
+  hello.standby_port = 0;
+  log_once(link,
+           "the certificate of " + hello.host +
+               " does not name its address: that node cannot coordinate the run after this one");
+}
+
 void Server::Impl::on_hello(Link& link, Message message) {
   Hello& hello = std::get<Hello>(message);
-  hello.runs_coordinator = hello.runs_coordinator && hello.agent == options_.own_agent;
   if (send_there(link, hello)) return;
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
@@ -94,12 +106,6 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
-  if (hello.standby_port != 0 && !can_coordinate(link, peer, hello)) {
-    hello.standby_port = 0;
-    note(*entry, {round::Level::kWarning, "the certificate of " + hello.host +
-                                              " does not name its address: that node cannot "
-                                              "coordinate the run after this one"});
-  }
   std::vector<std::string> addresses = round::worker_addresses(hello, peer);
   step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
   admit_to_store(link, std::move(addresses));

@@ -97,7 +97,7 @@ bool Server::Impl::send_there(Link& link, const Hello& hello) {
 std::optional<LedRound> Server::Impl::led() const {
   for (const auto& [name, entry] : runs_) {
     const auto round = entry->finished_at ? std::nullopt : entry->run.decides_after();
-    if (round) return LedRound{*round, entry->run.origin()};
+    if (round) return LedRound{*round, protocol::name_of_origin(entry->run.origin())};
   }
   return std::nullopt;
 }
@@ -177,7 +177,7 @@ void Server::Impl::send_away(Link& link, Moved moved) {
 // When its agents hear of it nothing listens here: those that are refused need no other proof that
 // this coordinator has ended.
 void Server::Impl::resign(RunEntry& entry) {
-  reactor_.close();
+  if (options_.only_run) reactor_.close();  // else others are served here
   finish_run(entry);
   if (resigned_) resigned_();
 }

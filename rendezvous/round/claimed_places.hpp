@@ -1,10 +1,11 @@
 // ClaimedPlaces: of each round that agents claim after a restart of the coordinator, which places
-// are taken. Pure, owned by the phase that waits for them.
+// are taken. Pure, owned by the phase that waits for them; O(log n) of n claimed rounds.
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <vector>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "rendezvous/round/roster.hpp"
 
@@ -34,23 +35,28 @@ class ClaimedPlaces {
   [[nodiscard]] const std::map<int, Agent*>& members() const { return most().members; }
   [[nodiscard]] int here() const { return static_cast<int>(members().size()); }
   [[nodiscard]] bool complete() const { return size() > 0 && here() == size(); }
+  /// Whether more than half of its members are here.
+  [[nodiscard]] bool has_majority() const { return 2 * here() > size(); }
   /// Whether ranks of a member have ended otherwise than with success.
   [[nodiscard]] bool is_broken() const { return most().is_broken; }
 
  private:
+  using Key = std::pair<int, std::string>;
   struct Claimed {
     protocol::RoundStamp stamp{};
     int size = 0;
     std::map<int, Agent*> members{};
     Restarts restarts{};
     bool is_broken = false;
+    [[nodiscard]] int here() const { return static_cast<int>(members.size()); }
   };
+  [[nodiscard]] static Key key_of(const protocol::RoundStamp& stamp);
   [[nodiscard]] const Claimed& most() const;
-  [[nodiscard]] std::vector<Claimed>::iterator of(const Agent& agent);
-  void choose();
+  [[nodiscard]] Claimed* of(const Agent& agent);
+  void forget_empty();
 
-  std::vector<Claimed> rounds_;  // each with a member, or one alone
-  std::size_t most_ = 0;
+  std::map<Key, Claimed> rounds_;             // each with a member, or one alone
+  std::set<std::pair<int, Key>> by_members_;  // how many each has
 };
 
 }  // namespace ddprun::round

@@ -15,6 +15,9 @@ namespace {
 
 using Predicate = std::function<bool(const RankOnHost&)>;
 
+// How long before the others began to wait a rank may have raised what kept it from coming.
+constexpr std::chrono::milliseconds kRaisedBeforeMax{1000};
+
 bool complains(const RankOnHost& rank) {
   return rank.facts.complaint.has_value();
 }
@@ -23,8 +26,18 @@ bool succeeded(const RankOnHost& rank) {
   return rank.facts.end == RankEnd::kSucceeded;
 }
 
-bool has_raised(const RankOnHost& rank) {
-  return !rank.facts.raised.empty() && rank.facts.end == RankEnd::kRuns;
+// While the others waited, or a little before: an older exception was survived.
+Predicate has_raised_within(std::chrono::milliseconds limit) {
+  return [limit](const RankOnHost& rank) {
+    const bool has = !rank.facts.raised.empty() && rank.facts.end == RankEnd::kRuns;
+    return has && (!rank.facts.silent || *rank.facts.silent <= limit);
+  };
+}
+
+Predicate has_raised_in(const Complaint& complaint) {
+  const auto& limit = complaint.limit;
+  return has_raised_within(limit.count() == 0 ? kRaisedMax
+                                              : limit + std::max(kRaisedBeforeMax, limit / 10));
 }
 
 bool is_stopped(const RankOnHost& rank) {
@@ -135,7 +148,8 @@ Ranks odd_by_activity(ComplaintKind kind, bool busy_waits, const Ranks& silent) 
 Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const Ranks& silent) {
   for (const auto& set_apart :
        {named_culprits(complaint.kind, witnesses, silent), those(silent, is_stopped),
-        those(silent, succeeded), those(silent, has_raised), those(silent, is_uninterruptible)}) {
+        those(silent, succeeded), those(silent, has_raised_in(complaint)),
+        those(silent, is_uninterruptible)}) {
     if (!set_apart.empty()) return set_apart;
   }
   const bool busy_waits = complaint.sequence.has_value();  // NCCL's watchdog has numbers
@@ -215,7 +229,7 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
   trial.complaint = &main_complaint(*first.complaint, trial.witnesses);
   if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
-    if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised);
+    if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised_within(kRaisedMax));
   } else if (!trial.silent.empty()) {
     trial.odd = silent_culprits(*trial.complaint, trial.witnesses, trial.silent);
   } else if (static_cast<int>(ranks.size()) == world_size) {

@@ -131,7 +131,13 @@ std::string also_failed(const WorkerExit& other, const WorkerExit& first) {
   const bool one_host = other.worker.host == first.worker.host;  // of two, the clocks may differ
   std::string text = "rank " + number(other.worker.rank.value());
   if (!one_host) text += " (" + other.worker.host + ")";
-  if (other.is_slow) return text + " had raised, too, and not exited yet: " + quoted(other.lines);
+  if (other.is_slow) {
+    const auto before = first.when - other.when;
+    const std::string order = before.count() < 0 ? " later" : " before";
+    text += ": its last words";
+    if (one_host) text += ", " + duration_text(std::chrono::abs(before)) + order + ",";
+    return text + " were " + quoted(other.lines) + "; it had not exited yet";
+  }
   text += " failed, too";
   if (one_host && other.when > first.when) {
     text += ", " + duration_text(other.when - first.when) + " later";

@@ -64,13 +64,14 @@ void Run::on(const Received& received) {
       received.message);
 }
 
-// Who was in a round is not left out of the next one. Who was in none only waits, and may as well
-// wait when it is back; else any number that say this, and do not come, would keep rounds from
-// starting.
+// An agent that was in a round is not left out of the next one. One that nothing shows to have been
+// in any only waits, and may as well wait when it is back: else any number that say this, and do
+// not come, would keep rounds from starting, or fill the memory.
 void Run::take(Agent& agent, const Reconnecting&) {
   if (take_over(agent)) return;
   close(agent.link);
-  if (agent.last.number == Round(0)) return forget(agent);
+  const bool was_in = agent.since > Round(0) || is_proven(agent.last, agent.succession.origin);
+  if (!was_in) return forget(agent);
   forget_quiet(agent);
   roster_.unlink(agent);
 }

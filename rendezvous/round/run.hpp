@@ -264,13 +264,16 @@ class Run {
   [[nodiscard]] const std::string& known_origin() const;
   [[nodiscard]] bool is_proven(const protocol::RoundStamp& stamp, const std::string& origin) const;
   [[nodiscard]] bool is_of_run(const protocol::RoundStamp& stamp, const std::string& origin) const;
+  [[nodiscard]] bool is_of_run(const Agent& agent) const;
   [[nodiscard]] bool is_of_run(const Agent& agent, const protocol::Claim& claim) const;
   void weigh_claim(Agent& agent, const protocol::Claim& claim);
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void believe_restarts(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp);
   void remember_restart(const protocol::RoundStamp& answered);
   void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces& places);
+  void forget_taken_up(const std::vector<Agent*>& members);
   void disown(Agent& agent);
+  void disown_all();
   void note_stray(Agent& agent, Round round);
   void stop_strays();
 

@@ -27,6 +27,7 @@ const std::string& Run::known_origin() const {
 
 /// Whether only a member of a round of this run can know this.
 bool Run::is_proven(const RoundStamp& stamp, const std::string& origin) const {
+  if (stamp.number == Round(0)) return false;
   if (!origin.empty() && origin == known_origin()) return true;
   return stamp.author == options_.author || stamp.author == rounds_.taken_up;
 }
@@ -35,6 +36,22 @@ bool Run::is_proven(const RoundStamp& stamp, const std::string& origin) const {
 bool Run::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
   const bool can_tell = rounds_.formed || !known_origin().empty();
   return !can_tell || is_proven(stamp, origin);
+}
+
+/// Who claimed it has gone before a round was formed here: it may have been the word of a stranger.
+void Run::forget_taken_up(const std::vector<Agent*>& members) {
+  if (counters_.rounds > 0 || rounds_.taken_up.empty()) return;
+  const bool has_member = std::any_of(members.begin(), members.end(), [this](const Agent* member) {
+    return member->last.author == rounds_.taken_up;
+  });
+  if (has_member) return;
+  rounds_.taken_up.clear();
+  restarts_.used = RestartCount(continues_record() ? options_.record->restarts : 0);
+  restarts_.told.clear();
+}
+
+bool Run::is_of_run(const Agent& agent) const {
+  return agent.since > Round(0) || is_of_run(agent.last, agent.succession.origin);
 }
 
 bool Run::is_of_run(const Agent& agent, const Claim& claim) const {
@@ -106,14 +123,18 @@ void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
   rounds_.last = stamp;
   if (stamp.author != options_.author) rounds_.taken_up = stamp.author;
   believe_restarts(places.restarts(stamp), stamp);  // also of who has gone
+  for (const Agent* agent : roster_.by_silence()) {
+    const bool counts = agent->last.number > Round(0) && is_of_run(*agent);
+    if (counts) believe_restarts(places.restarts(agent->last), agent->last);
+  }
+  disown_all();
+}
+
+/// All that nothing shows to have been in a round of the run.
+void Run::disown_all() {
   const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   for (Agent* agent : agents) {
-    if (agent->since > Round(0) || agent->last.number == Round(0)) continue;
-    if (!is_of_run(agent->last, agent->succession.origin)) {
-      disown(*agent);
-    } else {
-      believe_restarts(places.restarts(agent->last), agent->last);
-    }
+    if (agent->last.number > Round(0) && !is_of_run(*agent)) disown(*agent);
   }
 }
 

@@ -29,7 +29,7 @@ bool Run::may_end_run(const Agent& agent) const {
   const auto* rebuilding = in<Rebuilding>();
   if (rebuilding == nullptr) return agent.last == rounds_.last;
   const ClaimedPlaces& places = rebuilding->places;
-  return agent.last == places.stamp() && 2 * places.here() > places.size();
+  return agent.last == places.stamp() && places.has_majority();
 }
 
 void Run::stop_everywhere(Agent& agent, const Leave& leave) {
@@ -111,7 +111,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
     send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
     return resign(agent, sentence);
   }
-  if ((too_few || hosts) && failure_explains(agent, leave)) {
+  const bool was_in = hosts || agent.last.number > Round(0);
+  if ((too_few || hosts) && was_in && failure_explains(agent, leave)) {
     agent.leave = leave;
     return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
   }

@@ -24,13 +24,19 @@ void Run::settle(Rebuilding& rebuilding) {
   if (rebuilding.places.complete()) return adopt(ClaimedPlaces(std::move(rebuilding.places)));
   if (settle_claims(rebuilding)) return;
   if (awaits_claimed(rebuilding)) return;
-  if (!roster_.empty() && !is_due(rebuilding.deadline) && !rebuilding.return_deadline) return;
+  if (!is_due(rebuilding.deadline) && !rebuilding.return_deadline) return;
   const Duration waited = terms().silence_max();
   const ClaimedPlaces& places = rebuilding.places;
   const RoundStamp claimed = places.stamp();
   if (places.size() == 0) {
     rounds_.formed = true;
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
+  }
+  const int missing = places.size() - places.here();
+  if (places.here() == 0 && !is_proven(claimed, "")) {  // of one that has gone
+    rounds_.formed = true;
+    disown_all();
+    return end_round(reasons::not_rebuilt(claimed.number, missing, waited));
   }
   const bool known = claimed == rounds_.last && rounds_.incomplete;
   remember_claims(claimed);
@@ -42,7 +48,6 @@ void Run::settle(Rebuilding& rebuilding) {
       if (agent->failure) return on_failure(*agent);
     }
   }
-  const int missing = places.size() - places.here();
   end_round(reasons::not_rebuilt(claimed.number, missing, waited));
 }
 

@@ -56,6 +56,7 @@ void Run::start_round(const NextRound& next_round) {
   const auto size = static_cast<std::size_t>(next_round.members);
   const auto spares = order.begin() + next_round.members;
   const std::vector<Agent*> members(order.begin(), spares);
+  forget_taken_up(members);
   const std::vector<Placement> placements = assign_ranks(members);
   const int nodes = static_cast<int>(size);
   if (!rounds_.formed) {

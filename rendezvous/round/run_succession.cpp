@@ -23,8 +23,8 @@ bool Run::has_endpoint(const std::string& endpoint) const {
 }
 
 bool Run::began_apart(const std::string& origin) const {
-  const std::string& own = rounds_.origin;
-  return decides_after() && !origin.empty() && !own.empty() && origin != own;
+  const std::string own = name_of_origin(rounds_.origin);
+  return decides_after() && !origin.empty() && !own.empty() && name_of_origin(origin) != own;
 }
 
 /// As far as this coordinator can know: who says so was in a round of this run, or may join it.
@@ -47,7 +47,8 @@ bool Run::yields_to(const Lead& lead, bool is_proven) const {
   if (!began_apart(lead.origin)) return false;
   const std::string& own = rounds_.origin;
   const bool is_later = options_.succession.at_endpoint && own == own_origin();
-  return is_later || std::tie(*here, own) < std::tie(lead.round, lead.origin);
+  return is_later ||
+         std::pair(*here, name_of_origin(own)) < std::pair(lead.round, name_of_origin(lead.origin));
 }
 
 /// Members of a round that are known to have ended.

@@ -8,7 +8,8 @@
 namespace ddprun::round {
 
 bool may_lead(const protocol::Lead& lead, const KnownRun& known) {
-  if (!known.origin.empty() && lead.origin == known.origin) return true;
+  const std::string own = protocol::name_of_origin(known.origin);
+  if (!own.empty() && protocol::name_of_origin(lead.origin) == own) return true;
   const bool is_fixed = known.terms.nodes_min == known.terms.nodes_max;
   if (is_fixed && known.has_round) return false;
   return lead.fingerprint == command_key(known.terms, known.fingerprint);

@@ -84,6 +84,19 @@ TEST_CASE("the exception of a traceback is found in whatever form that is printe
   }
 }
 
+TEST_CASE(
+    "an exception that was logged with its traceback was caught, and none that is slow to exit") {
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+      "ModuleNotFoundError: No module named 'apex'\n";
+  CHECK(last_exception("step 1\n" + traceback) == "ModuleNotFoundError: No module named 'apex'");
+  for (const std::string record : {"ERROR:root:no fused kernels", "12:00 - WARNING - no kernels",
+                                   "[2026-01-02 03:04:05,678][train][ERROR] no kernels"}) {
+    CAPTURE(record);
+    CHECK(last_exception(record + "\n" + traceback).empty());
+  }
+}
+
 TEST_CASE("of several exceptions none is called the exception, and all are quoted") {
   const std::pair<const char*, std::vector<const char*>> kForms[] = {
       {"rich-chain",

@@ -207,9 +207,9 @@ TEST_CASE("a rank that had raised when it was stopped is told beside the first f
   driver.files_opened({}, {});
   driver.spawn_due(LocalRank(1));
   const bool before = GENERATE(true, false);
-  if (before) ports.raised_[1] = "ValueError: bad batch";
+  if (before) ports.raised_[1] = {"ValueError: bad batch", ports.now_ - 1s};
   driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
-  ports.raised_[1] = "SystemExit: told to stop";  // an answer to the signal
+  ports.raised_[1] = {"SystemExit: told to stop", ports.now_};  // an answer to the signal
   driver.exited(LocalRank(1), kGone, LeftBehind::kNothing);
   driver.evidence_found({});
   const RoundResult result = driver.result();

@@ -90,7 +90,7 @@ class WrittenPorts final : public RoundPorts {
   [[nodiscard]] std::string last_line(LocalRank rank) const override {
     return last_lines_.at(static_cast<std::size_t>(rank.value()));
   }
-  [[nodiscard]] std::string raised(LocalRank rank) override {
+  [[nodiscard]] Raised raised(LocalRank rank) override {
     return raised_.at(static_cast<std::size_t>(rank.value()));
   }
   [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override {
@@ -132,7 +132,7 @@ class WrittenPorts final : public RoundPorts {
   std::optional<Complaint> complaint_{};
   TimePoint hearing_until_{};
   std::array<std::string, 2> last_lines_{};
-  std::array<std::string, 3> raised_{};
+  std::array<Raised, 3> raised_{};
   int handled_ = 0;  // signal
   std::set<LocalRank> survivors_{};
   bool can_tell_ = true;

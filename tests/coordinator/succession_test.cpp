@@ -171,6 +171,18 @@ TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
   late.start_round();
 }
 
+TEST_CASE("what listens at an endpoint is told a part of the origin, by which no member is known") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), elastic_hello("a"));
+  Agent other(coordinator.port(), elastic_hello("b"));
+  const auto round = member.start_round();
+  const std::string name = protocol::name_of_origin(round.succession.origin);
+  CHECK(name.size() + 16 < round.succession.origin.size());
+  Agent same(coordinator.port());
+  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", name});
+  same.await<Refused>();
+}
+
 TEST_CASE("a coordinator shows no name that proves that a node was in a round") {
   LiveCoordinator coordinator(followed());
   Agent member(coordinator.port(), elastic_hello("a"));
@@ -268,6 +280,7 @@ TEST_CASE("a lead far beyond the rounds of a run is not believed") {
 }
 
 TEST_CASE("a node that says it has the coordinator and has not is any other spare") {
+  const bool in_later_hello = GENERATE(false, true);
   LiveCoordinator coordinator(followed());
   std::vector<Hello> hellos{elastic_hello("a"), elastic_hello("b"), elastic_hello("c")};
   for (Hello& hello : hellos) hello.terms.nodes_min = 2;
@@ -275,9 +288,11 @@ TEST_CASE("a node that says it has the coordinator and has not is any other spar
   Agent second(coordinator.port(), hellos[1]);
   (void)first.start_round();
   (void)second.start_round();
-  hellos[2].runs_coordinator = true;
+  hellos[2].runs_coordinator = !in_later_hello;
   Agent stranger(coordinator.port(), hellos[2]);
   (void)stranger.await<Waiting>();
+  hellos[2].runs_coordinator = true;
+  if (in_later_hello) stranger.say(hellos[2]);
   stranger.say(Leave{42, "bye", Round(0), true});
   CHECK(stranger.closed());
   first.say(Beat{});

@@ -1,7 +1,7 @@
 """Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
 
 from case import EXPIRED, SOON, TIMERS, Case, alike, fault, python
-from sentences import kRaisedToo, kRanksDisagree
+from sentences import kNotExitedYet, kRanksDisagree
 
 GOING = '"$I" note going; '
 AFTER = '"$I" await going.1; '
@@ -55,7 +55,7 @@ COLLECTIVES = (
           peers='"$I" await raised.1; ' + python("gloo_lost")),
     fault("a rank that raised and is slow to exit, its peers fail in words of their own",
           python("raises_slowly"), "W-EXIT", 1,
-          f'rank 1{kRaisedToo}"ValueError: the true cause"',
+          f'were "ValueError: the true cause"{kNotExitedYet}',
           culprit=(0, 2), peers='"$I" await raised.1; ' + python("reset")),
     fault("a time-out that the rank survived, its streams apart", SURVIVES, "W-EXIT", 3,
           "loss is NaN", options=("--tee=3",), never="odd one out"),

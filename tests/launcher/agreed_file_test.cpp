@@ -67,6 +67,15 @@ TEST_CASE("a link to nothing is not followed") {
   CHECK(value_of(agree_on_line(path, "x", "one")) == "one");
 }
 
+TEST_CASE("a torn last line of a writer that was killed is none of the next one") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("store");
+  CHECK(value_of(agree_on_line(path, "x", "one")) == "one");
+  std::ofstream(path, std::ios::app) << "y tw";
+  CHECK(value_of(agree_on_line(path, "z", "three")) == "three");
+  CHECK(value_of(agree_on_line(path, "z", "four")) == "three");
+}
+
 TEST_CASE("a file that another process keeps locked is given up") {
   const TemporaryDirectory directory;
   const std::string path = directory.file("store");

@@ -6,34 +6,49 @@ using namespace ddprun;
 using namespace std::chrono_literals;
 
 namespace {
-constexpr TimePoint kStart{100s};
-}  // namespace
 
-TEST_CASE("what a stream was given at one moment lasted no time") {
+constexpr TimePoint kStart{100s};
+
+/// `count` lines, one every 300 ms.
+WriteTimes line_by_line(int count) {
   WriteTimes times;
-  times.add(kStart + 5s, 100);
-  times.add(kStart + 5s, 20);
-  const WriteTimes::Later later = times.since(kStart);
-  CHECK(later.bytes == 120);
-  CHECK(later.time == 0s);
+  for (int line = 0; line < count; ++line) times.add(kStart + line * 300ms, "line\n");
+  return times;
 }
 
-TEST_CASE("what a stream was given over seconds is told with its time, and nothing before that") {
-  WriteTimes times;
-  for (int step = 0; step < 10; ++step) times.add(kStart + step * 400ms, 10);
-  const WriteTimes::Later all = times.since(kStart - 1s);
-  CHECK(all.bytes == 100);
-  CHECK(all.time == 3600ms);
-  const WriteTimes::Later later = times.since(kStart + 2s);
-  CHECK(later.bytes < 50);
-  CHECK(later.time > 1s);
-  CHECK(times.since(kStart + 4s).bytes == 0);
-  times.clear();
-  CHECK(times.since(kStart - 1s).bytes == 0);
+}  // namespace
+
+TEST_CASE(
+    "a stream that is written line by line for a second is live, one that is kept back is not") {
+  CHECK(line_by_line(5).is_live());
+  CHECK_FALSE(line_by_line(4).is_live());
+  WriteTimes at_once;
+  for (int line = 0; line < 100; ++line) at_once.add(kStart + 5s, "line\n");
+  CHECK_FALSE(at_once.is_live());
+  WriteTimes in_blocks;
+  for (int block = 0; block < 20; ++block) in_blocks.add(kStart + block * 1s, "li");
+  in_blocks.add(kStart + 30s, "last\n");
+  CHECK_FALSE(in_blocks.is_live());
+}
+
+TEST_CASE("two streams are set in the order in which they were written") {
+  WriteTimes out;
+  out.add(kStart, "step 1\n");
+  out.add(kStart + 1s, "step 2\n");
+  out.add(kStart + 3s, "step 3\n");
+  WriteTimes err;
+  err.add(kStart + 2s, "warning");
+  CHECK(WriteTimes::merged({"step 1\nstep 2\nstep 3\n", out}, {"warning", err}) ==
+        "step 1\nstep 2\nwarning\nstep 3\n");
+  // Of what was written before anything that is remembered the order is not known.
+  CHECK(WriteTimes::merged({"old\nstep 1\nstep 2\nstep 3\n", out}, {"older\nwarning", err}) ==
+        "old\nolder\nstep 1\nstep 2\nwarning\nstep 3\n");
+  // A tail has only the last bytes.
+  CHECK(WriteTimes::merged({"p 2\nstep 3\n", out}, {"ing", err}) == "p 2\ning\nstep 3\n");
 }
 
 TEST_CASE("the memory of write times is bounded") {
-  WriteTimes times;
-  for (int step = 0; step < 10'000; ++step) times.add(kStart + step * 1s, 1);
-  CHECK(times.since(kStart).bytes == 64);
+  WriteTimes many = line_by_line(10'000);
+  const std::string tail(5 * 10'000, '\n');
+  CHECK(WriteTimes::merged({tail, many}, {"", WriteTimes()}) == tail);
 }

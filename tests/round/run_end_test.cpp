@@ -254,7 +254,8 @@ TEST_CASE(
   const auto done = desk.last<Done>(1);
   REQUIRE(done.has_value());
   CHECK(done->failure->first.worker.host == "a");
-  CHECK(done->failure->also == "rank 1 (b)" + test::kRaisedToo + "\"ValueError: bad batch\"");
+  CHECK(done->failure->also ==
+        "rank 1 (b): its last words were \"ValueError: bad batch\"" + test::kNotExitedYet);
 }
 
 TEST_CASE(

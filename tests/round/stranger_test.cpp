@@ -168,6 +168,43 @@ TEST_CASE("after a restart of the coordinator one claim does not take the run fr
   }
 }
 
+TEST_CASE("a claim of a node that has gone before the first round shows nothing") {
+  Desk desk(3);
+  desk.say(kStranger, stranger(desk, 5));
+  desk.lose(kStranger);
+  desk.join_two();
+  desk.beat_for(seconds(10), {1, 2});
+  REQUIRE(desk.last<StartRound>(1).has_value());
+  CHECK(desk.last<StartRound>(1)->restarts == RestartCount(0));
+  const int round = desk.last<StartRound>(1)->stamp.number.value();
+  desk.both_run(round);
+  desk.say(kStranger, stranger(desk, round + 1));
+  Report report = desk.report(round + 1, NodeState::kSucceeded);
+  report.finished = FinishedRound{Round(round), 2, WorldSize(2)};
+  desk.say(kStranger, report);
+  desk.say(kStranger, leave_all(round + 1));
+  CHECK(desk.run_.phase() == Phase::kRunning);
+}
+
+TEST_CASE("a stranger that leaves does not end a run that waits for silent nodes") {
+  Desk desk(3);
+  for (const std::uint64_t link : {1, 2, 3}) {
+    desk.say(link, desk.hello(std::string(1, static_cast<char>('a' + link)), 3, 3));
+  }
+  for (const int round : {1, 2}) {
+    for (const std::uint64_t link : {1, 2, 3}) {
+      desk.say(link, desk.report(round, NodeState::kStarting));
+    }
+    if (round == 1) desk.say(1, desk.failed(1, 3));
+  }
+  desk.say(kStranger, desk.hello("stranger", 3, 3));
+  desk.beat_for(seconds(10), {1, kStranger});
+  REQUIRE(desk.run_.status(desk.now_).round.number == Round(2));  // two are silent, and awaited
+  desk.say(kStranger, Leave{1, "bye"});
+  CHECK(desk.run_.phase() == Phase::kRunning);
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+}
+
 TEST_CASE("while a round is rebuilt one claim cannot end the run for all nodes") {
   Desk desk;
   desk.say(kStranger, stranger(desk, 1000));

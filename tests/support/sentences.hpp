@@ -87,7 +87,7 @@ inline const std::string kCannotWriteOutput = "cannot write to standard output";
 
 // Reports.
 inline const std::string kRanksDisagree = "the ranks disagree about a collective";
-inline const std::string kRaisedToo = " had raised, too, and not exited yet: ";
+inline const std::string kNotExitedYet = "; it had not exited yet";
 
 // What listens.
 inline const std::string kPortInUse = "the port is in use";
