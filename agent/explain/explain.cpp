@@ -286,6 +286,15 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
   return text;
 }
 
+/// What the verdict says of a rank that did not end by itself.
+std::string told_of_others(const Nodes& nodes, int round) {
+  for (const NodeRecord& node : nodes) {
+    if (node.verdict_round != round || node.verdict_also.empty()) continue;
+    return labelled_line("others", node.verdict_also);
+  }
+  return "";
+}
+
 std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) {
   const RoundRecord& of = *any_record(nodes, round);
   std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
@@ -297,7 +306,8 @@ std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) 
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
   text += failure_lines(finding_in(nodes, round), failures);
-  text += other_exits(nodes, round, failures);
+  const std::string exits = other_exits(nodes, round, failures);
+  text += exits.empty() ? told_of_others(nodes, round) : exits;
   if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
     text += labelled_line("stopped", blast_radius(nodes, round));
   }

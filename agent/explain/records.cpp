@@ -147,6 +147,7 @@ void take_of_run(NodeRecord& node, const std::string& name, const json::object& 
     node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"),
                               text_of(object_of(failure, "finding"), "text"));
     node.told = told_of(failure);
+    node.verdict_also = text_of(failure, "also");
     node.verdict_round = number_of(failure, "round");
   }
   if (name == "end") {

@@ -87,6 +87,7 @@ struct NodeRecord {
   std::optional<Failure> told{};     // the same, as it ended; `at`: since all ranks of its node ran
   int verdict_round = 0;
   std::string verdict_text{};  // empty: this node heard no verdict
+  std::string verdict_also{};  // what it says of another rank; empty: nothing
   int verdict_code = 0;
   std::string let_go{};   // what the coordinator said of the run without this node
   std::string outcome{};  // of this node; empty: the record has no end

@@ -185,6 +185,23 @@ TEST_CASE("explain names other ranks that failed by themselves, not those that w
   }
 }
 
+TEST_CASE(
+    "explain tells of a rank that had raised what the verdict says, where none failed by itself") {
+  const std::string also = "rank 0: its last words, 1.1 s before, were \"ValueError\"";
+  for (const int sent : {0, 15}) {
+    File file("gpu-01", 0);
+    file.round(1, 1, "first", "round 1", 1).starts(2, 3, 1).exits(500, 1, 1, 4).fails(501, 1, 1);
+    file.exits(604, 1, 0, 1, sent).ends_round(700, 1, 0);
+    const json::object first{{"rank", 1}, {"pid", 77}, {"host", "gpu-01"}, {"exit_code", 4}};
+    file.at(710, 0, "verdict",
+            {{"exit_code", 4},
+             {"text", "rank 1 failed"},
+             {"failure", json::object{{"first", first}, {"round", 1}, {"also", also}}}});
+    const std::string text = explained({file.end(900, 1, "failed", 4).record()});
+    CHECK((text.find("  others        " + also + "\n") != std::string::npos) == (sent != 0));
+  }
+}
+
 TEST_CASE("explain names a rank of another node that failed by itself") {
   File one("gpu-01", 0);
   one.round(1, 1, "first", "round 1", 2).starts(2, 3, 1).exits(500, 1, 1, 7).fails(501, 1, 1);
