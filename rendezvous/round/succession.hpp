@@ -19,7 +19,7 @@ struct SuccessionOptions {
   struct Candidate {
     std::string ended_author;  // of the rounds whose coordinator has ended for sure; else empty
     std::string why;           // for people: what became of it
-    std::string origin{};      // of the run, as the node of this one was told; empty: it was not
+    std::string origin;        // of the run, as the node of this one was told; empty: it was not
   };
   std::optional<Candidate> candidate{};
   /// With several endpoints: a run that is coordinated at another one was told here by then.

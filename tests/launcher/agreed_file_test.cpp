@@ -95,14 +95,14 @@ TEST_CASE("the file of another user is refused where all may write") {
     WARN("skipped: only root can give a file away");
     return;
   }
-  for (const mode_t mode : {0777, 0755}) {
+  for (const mode_t mode : {0777U, 0755U}) {
     const TemporaryDirectory directory;
     const std::string path = directory.file("store");
     std::ofstream(path).close();
     REQUIRE(::chown(path.c_str(), 12345, 0) == 0);
     REQUIRE(::chmod(directory.path().c_str(), mode) == 0);
     const auto agreed = agree_on_line(path, "x", "one");
-    CHECK(agreed.has_value() == (mode == 0755));
+    CHECK(agreed.has_value() == (mode == 0755U));
     if (agreed) continue;
     CHECK_THAT(agreed.error().sentence, ContainsSubstring("belongs to user 12345"));
   }

@@ -104,7 +104,7 @@ class Life {
 
   /// Both have taken on their round: who does not answer is lost, and any node may follow it.
   void pass_time() {
-    for (const std::uint64_t link : {1, 2}) {
+    for (const std::uint64_t link : {1U, 2U}) {
       desk_.say(link, desk_.report(round(), NodeState::kRunning));
     }
     desk_.beat_for(seconds(3), {1, 2, kLiar});
@@ -129,7 +129,7 @@ class Life {
   void conclude() {
     desk_.shut_down();
     lie();
-    for (const std::uint64_t link : {1, 2}) desk_.say(link, Stopped{Round(round())});
+    for (const std::uint64_t link : {1U, 2U}) desk_.say(link, Stopped{Round(round())});
     lie();
     desk_.beat_for(seconds(100), {1, 2});
   }
@@ -195,7 +195,7 @@ TEST_CASE("members of a run that is full are told the same, whatever a stranger 
   for (std::uint32_t seed = 1; seed <= kLives; ++seed) {
     const Life alone(seed, false);
     const Life haunted(seed, true);
-    for (const std::uint64_t link : {1, 2}) {
+    for (const std::uint64_t link : {1U, 2U}) {
       INFO("life " << seed << ", node " << link);
       REQUIRE(haunted.told(link) == alone.told(link));
     }

@@ -188,11 +188,11 @@ TEST_CASE("a claim of a node that has gone before the first round shows nothing"
 
 TEST_CASE("a stranger that leaves does not end a run that waits for silent nodes") {
   Desk desk(3);
-  for (const std::uint64_t link : {1, 2, 3}) {
+  for (const std::uint64_t link : {1U, 2U, 3U}) {
     desk.say(link, desk.hello(std::string(1, static_cast<char>('a' + link)), 3, 3));
   }
   for (const int round : {1, 2}) {
-    for (const std::uint64_t link : {1, 2, 3}) {
+    for (const std::uint64_t link : {1U, 2U, 3U}) {
       desk.say(link, desk.report(round, NodeState::kStarting));
     }
     if (round == 1) desk.say(1, desk.failed(1, 3));

@@ -17,7 +17,7 @@ inline SuccessionOptions first_coordinator() {
 inline SuccessionOptions candidate(const std::string& ended_author) {
   SuccessionOptions options;
   options.exists = true;
-  options.candidate = {ended_author, "lost the coordinator"};
+  options.candidate = {ended_author, "lost the coordinator", ""};
   return options;
 }
 
