@@ -11,7 +11,6 @@
 namespace ddprun::round::reasons {
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 // Why a coordinator has no nodes, while nodes that come back know of a round.
