@@ -38,14 +38,16 @@ bool Run::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
   return !can_tell || is_proven(stamp, origin);
 }
 
-/// Who claimed it has gone before a round was formed here: it may have been the word of a stranger.
+/// All that claimed the run which this one was to continue have gone before a round was formed
+/// here: it may have been the word of a stranger.
 void Run::forget_taken_up(const std::vector<Agent*>& members) {
   if (counters_.rounds > 0 || rounds_.taken_up.empty()) return;
   const bool has_member = std::any_of(members.begin(), members.end(), [this](const Agent* member) {
-    return member->last.author == rounds_.taken_up;
+    return is_proven(member->last, member->succession.origin);
   });
   if (has_member) return;
   rounds_.taken_up.clear();
+  rounds_.origin.clear();
   restarts_.used = RestartCount(continues_record() ? options_.record->restarts : 0);
   restarts_.told.clear();
 }
