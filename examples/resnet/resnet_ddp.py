@@ -96,6 +96,9 @@ def main():
                      "optimizer": optimizer.state_dict()}
             torch.save(saved, path + ".new")
             os.replace(path + ".new", path)  # a process that is killed leaves the old one
+    # The threads of a group that DDP has used outlive destroy_process_group(), and may hold the
+    # tensor of their last collective still as Python exits, which aborts the process.
+    torch.distributed.barrier(group=torch.distributed.new_group())
     torch.distributed.destroy_process_group()
 
 
