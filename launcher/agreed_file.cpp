@@ -35,7 +35,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// In a folder where others may write a link can lead anywhere: nothing is made where one leads.
+// A link in a folder where others may write can lead anywhere: nothing is made where one leads.
 // Another node may make the file at the same time.
 int open_or_make(const std::string& path, Agree agree) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;

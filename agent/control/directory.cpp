@@ -98,8 +98,8 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   return refused("cannot listen at " + printable(path), error);
 }
 
-/// Of this user, closed to others, and named by what begins so. Another user may have made any
-/// number of such names there: of these only the first are looked at.
+/// Directories of this user, closed to others, whose names begin so. Another user may have made any
+/// number of such names there: only the first are looked at.
 std::vector<std::string> others_of(const std::string& wanted) {
   std::vector<std::string> found;
   int looked_at = 0;

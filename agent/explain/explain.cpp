@@ -286,7 +286,7 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
   return text;
 }
 
-/// What the verdict says of a rank that did not end by itself.
+/// The verdict names a rank that did not end by itself.
 std::string told_of_others(const Nodes& nodes, int round) {
   for (const NodeRecord& node : nodes) {
     if (node.verdict_round != round || node.verdict_also.empty()) continue;

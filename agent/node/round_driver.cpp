@@ -371,10 +371,10 @@ void RoundDriver::look() {
   waits_ = ports_.look_at_store();
 }
 
-/// Before a signal makes them write: a rank that is slow to exit may be why others failed first. An
-/// older exception was survived.
+/// A rank that is slow to exit may be why others failed first: before a stop makes them write, all
+/// are looked at. An older exception was survived.
 void RoundDriver::note_raised() {
-  if (std::exchange(raised_noted_, true)) return;
+  if (runs_here() || std::exchange(raised_noted_, true)) return;
   for (const LocalRank rank : group_.running()) {
     if (worker(rank).exit) continue;
     const RoundPorts::Raised raised = ports_.raised(rank);

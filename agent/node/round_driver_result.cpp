@@ -101,7 +101,7 @@ bool RoundDriver::failed_alike(std::size_t rank) const {
                   ports_.last_line(own));
 }
 
-/// Of the first of the ranks that had raised an exception when they were stopped.
+/// The rank that had raised an exception first, of those that were stopped.
 std::optional<WorkerExit> RoundDriver::slow_failure() const {
   const auto raised_at = [](const Worker& one) {
     return one.raised.exception.empty() ? TimePoint::max() : one.raised.at;

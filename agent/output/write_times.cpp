@@ -8,7 +8,7 @@ namespace ddprun {
 
 namespace {
 
-// What comes sooner belongs to the piece before.
+// Bytes that come sooner belong to the piece before.
 constexpr Duration kMoment = std::chrono::milliseconds(5);
 constexpr std::size_t kPiecesMax = 256;
 constexpr std::size_t kLivePiecesMin = 3;

@@ -229,10 +229,9 @@ RoundPorts::Raised RoundRunner::raised(LocalRank rank) {
   auto& output = worker(rank).output;
   if (!output) return {};
   output->catch_up();
-  const std::string tail = output->last_words().text;
-  const bool may_have = tail.find("Traceback") != std::string::npos;  // there may be 512 ranks
-  if (!may_have) return {};
-  return {last_exception(tail), output->last_written().value_or(now())};
+  // There may be 512 ranks: the streams of few have to be set in order.
+  if (output->tail(Stream::kStderr).find("Traceback") == std::string::npos) return {};
+  return {last_exception(output->last_words().text), output->last_written().value_or(now())};
 }
 
 std::string RoundRunner::last_line(LocalRank rank) const {

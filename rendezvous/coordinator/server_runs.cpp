@@ -90,7 +90,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   forget_due(link);
   if (begins) {
     const auto before = runs_.find(hello.run_id.value());
-    // Of each run another one: to know it shows that a node was in a round of that run.
+    // Each run has an author of its own: to know it shows that a node was in a round of that run.
     round::RunOptions options{hello.run_id, round::author_name(options_.term, random_uuid())};
     const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
     if (again) options.succeeded = before->second->run.success();

@@ -91,10 +91,11 @@ struct Succession {
   [[nodiscard]] bool exists() const { return has_vote || needs > 0; }
 };
 
-/// What of an origin others than members are told, in `lead`: it tells runs apart, and proves
-/// nothing, since the rest is random, too.
+/// The part of an origin, a UUID, that `lead` tells others than members: it tells runs apart, and
+/// proves nothing, since the rest is random, too.
 [[nodiscard]] inline std::string name_of_origin(const std::string& origin) {
-  return origin.substr(0, 13);
+  constexpr std::size_t kNameBytes = 13;
+  return origin.substr(0, kNameBytes);
 }
 
 /// A node that may coordinate the run after the one that does.

@@ -61,7 +61,7 @@ ClaimedPlaces::Claimed* ClaimedPlaces::of(const Agent& agent) {
   return has_place ? &found->second : nullptr;
 }
 
-// Of a round whose members have all gone the last one is kept: they may come back to it.
+// The last round stays when its members have all gone: they may come back to it.
 void ClaimedPlaces::forget_empty() {
   while (by_members_.size() > 1 && by_members_.begin()->first == 0) {
     rounds_.erase(by_members_.begin()->second);

@@ -16,7 +16,7 @@ class ClaimedPlaces {
   /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
   /// free.
   bool take(Agent& agent, const protocol::Claim& claim);
-  /// What the run had used of its budget, as who claims a round says, also of those that have gone.
+  /// Agents that claim a round, also those that have gone, say what the run had used of its budget.
   struct Restarts {
     RestartCount used{0};
     bool is_told = false;  // a restart answers the failure of that round
@@ -29,7 +29,7 @@ class ClaimedPlaces {
   /// The round that most agents claim; of several, the newest. So one agent that claims a round
   /// that nothing proves does not replace that of all others. Number 0: none is claimed.
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return most().stamp; }
-  /// Of that round, as claimed; 0: none is.
+  /// The size of that round, as claimed; 0: none is.
   [[nodiscard]] int size() const { return most().size; }
   /// Its members that are here, by group rank.
   [[nodiscard]] const std::map<int, Agent*>& members() const { return most().members; }

@@ -1,8 +1,8 @@
-// What agents claim of rounds, and what shows that they were in them. A process that reaches the
-// port of a run without a secret can send a hello with any claim; what it cannot know is the name
-// of the coordinator that decided a round, or of where the run began: both are random, and told to
-// members alone (docs/SECURITY-MODEL.md). A claim without either makes its node no more than one
-// that joins.
+// Run: it believes what agents claim of rounds if they show that they were in them. A process that
+// reaches the port of a run without a secret can send a hello with any claim; what it cannot know
+// is the name of the coordinator that decided a round, or of where the run began: both are random,
+// and told to members alone (docs/SECURITY-MODEL.md). A claim without either makes its node no more
+// than one that joins.
 #include <algorithm>
 #include <utility>
 
@@ -19,10 +19,8 @@ constexpr std::size_t kToldMax = 8;
 
 /// Where the run began, as this coordinator knows by itself; empty: it does not.
 const std::string& Run::known_origin() const {
-  static const std::string kNone;
   const auto& candidate = options_.succession.candidate;
-  if (!rounds_.origin.empty() || !candidate) return rounds_.origin;
-  return candidate->origin.empty() ? kNone : candidate->origin;
+  return rounds_.origin.empty() && candidate ? candidate->origin : rounds_.origin;
 }
 
 /// Whether only a member of a round of this run can know this.

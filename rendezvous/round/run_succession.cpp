@@ -1,6 +1,5 @@
 // Coordinators that follow each other without a third party: docs/FAILOVER.md.
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/exit_code.hpp"

@@ -40,7 +40,7 @@ TEST_CASE("two streams are set in the order in which they were written") {
   err.add(kStart + 2s, "warning");
   CHECK(WriteTimes::merged({"step 1\nstep 2\nstep 3\n", out}, {"warning", err}) ==
         "step 1\nstep 2\nwarning\nstep 3\n");
-  // Of what was written before anything that is remembered the order is not known.
+  // The order of what was written before that is not known.
   CHECK(WriteTimes::merged({"old\nstep 1\nstep 2\nstep 3\n", out}, {"older\nwarning", err}) ==
         "old\nolder\nstep 1\nstep 2\nwarning\nstep 3\n");
   // A tail has only the last bytes.
