@@ -94,6 +94,13 @@ CommandLine::CommandLine()
   app_.add_option("--status", status_, std::string(kStatusHelp.substr(0, kStatusHelp.size() - 1)))
       ->capture_default_str()
       ->type_name(std::string(kStatusMetavar));
+  app_.add_option(
+          "--state-file", state_file_,
+          "File in which it keeps which runs have a round, so that after a restart it tells "
+          "their nodes from strangers; off: none [default: for a --port that is not 0, "
+          "rdzvd-HOST-ADDRESS-PORT.json in $STATE_DIRECTORY, $XDG_STATE_HOME/ddprun or "
+          "~/.local/state/ddprun]")
+      ->type_name("FILE");
   add_limit("--max-runs", options_.limits.runs, "Active runs");
   add_limit("--max-agents", options_.limits.agents, "Connected agents of all runs");
   auto& limits = options_.store;
@@ -145,6 +152,7 @@ void CommandLine::parse(int argc, char** argv) {
   options_.status = status_access(status_);
   for (const Number& limit : limits_) read_limit(limit);
   read_certificates();
+  if (app_.count("--state-file") > 0) options_.state_file = state_file_ == "off" ? "" : state_file_;
 }
 
 void CommandLine::read_certificates() {

@@ -49,6 +49,7 @@ class CommandLine {
   DaemonOptions options_;
   Certificates certificates_;
   std::string status_{kStatusPreset};
+  std::string state_file_;
   std::string port_ = std::to_string(options_.port);
   std::deque<Number> limits_;  // CLI11 keeps references to the texts
   CLI::App app_;

@@ -13,6 +13,7 @@
 #include "base/secret.hpp"
 #include "net/disk_thread.hpp"
 #include "net/listen.hpp"
+#include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/log_sink.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
@@ -32,6 +33,15 @@ std::shared_ptr<spdlog::logger> make_log(const DiskThread& thread) {
                                               std::make_shared<LogSink>(thread, STDERR_FILENO));
   log->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %l: %v");
   return log;
+}
+
+std::shared_ptr<LiveRuns> open_live_runs(const DaemonOptions& options, const DiskThread& disk,
+                                         const std::shared_ptr<spdlog::logger>& log) {
+  const std::string path =
+      options.state_file ? *options.state_file : live_runs_path(options.bind, options.port);
+  if (path.empty()) return nullptr;
+  const auto warn = [log](const std::string& sentence) { log->warn("{}", sentence); };
+  return std::make_shared<LiveRuns>(path, disk, warn, Clock::now());
 }
 
 }  // namespace
@@ -58,9 +68,10 @@ int run(const DaemonOptions& options) try {
   asio::io_context io(1);
   DiskThread output(io.get_executor());  // stdout and stderr may be files, or terminals
   const auto log = make_log(output);
-  const auto server = open_server(io.get_executor(), options.bind, options.port,
-                                  {options.store, log, std::nullopt, secret, options.certificates,
-                                   options.limits, options.status});
+  ServerOptions served{options.store,  log,           std::nullopt, secret, options.certificates,
+                       options.limits, options.status};
+  served.live_runs = open_live_runs(options, output, log);
+  const auto server = open_server(io.get_executor(), options.bind, options.port, std::move(served));
   if (!server) return fail(server.error());
   const bool is_closed = secret != nullptr || options.certificates;
   if (!is_closed && !(*server)->endpoint().address().is_loopback()) {

@@ -21,6 +21,8 @@ struct DaemonOptions {
   store::Limits store;
   Limits limits;
   StatusAccess status = StatusAccess::kLocal;
+  /// See LiveRuns; empty: none. Unset: live_runs_path().
+  std::optional<std::string> state_file{};
 };
 
 /// Serves until SIGTERM or SIGINT, then closes every connection. This does not stop the runs: the

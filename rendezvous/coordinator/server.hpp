@@ -37,6 +37,8 @@ class logger;
 
 namespace ddprun::coordinator {
 
+class LiveRuns;
+
 struct ServerOptions {
   /// `connections` bounds all connections of the port, agents included.
   store::Limits store;
@@ -71,6 +73,8 @@ struct ServerOptions {
   std::optional<round::RunTerms> own{};
   /// Names the agent in this process, if it has one: no other agent is believed to be it.
   std::optional<AgentId> own_agent{};
+  /// Of many runs: those that have a round are kept here; null: they are not.
+  std::shared_ptr<LiveRuns> live_runs = nullptr;
   /// Of `only_run`: coordinators follow each other without a third party.
   Succession succession{};
 };

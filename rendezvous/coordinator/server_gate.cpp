@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <spdlog/logger.h>
 
 #include <utility>
 

@@ -34,6 +34,7 @@ void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::E
     return options_.on_record(last_record_);
   }
   perform(*entry, std::move(actions));
+  keep_if_live(*entry);
   forget_if_unused(entry);
 }
 

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/address.hpp"
+#include "base/duration_text.hpp"
 #include "base/random_uuid.hpp"
+#include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/round/admission.hpp"
@@ -81,6 +83,12 @@ void Server::Impl::on_hello(Link& link, Message message) {
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
   if (begins && !may_act()) return close_link(link);  // it says hello again
+  if (is_held_back(hello, entry.get())) {
+    log_once(link, "run " + hello.run_id.value() +
+                       " had a round before this start: its nodes have " +
+                       duration_text(kMembersAwaited) + " to come back before others join");
+    return close_link(link);
+  }
   const bool is_over = options_.only_run && runs_begun_ > 0 && !runs_.empty();
   if (begins && (ending_ || is_over)) {
     // The agent reconnects, to the coordinator that follows this one.
@@ -101,6 +109,10 @@ void Server::Impl::on_hello(Link& link, Message message) {
     }
     options.succession.lead_by = started_ + kLeadMax;
     options.origin = random_uuid();
+    if (LiveRuns* const live = options_.live_runs.get()) {
+      options.author = round::author_of_lineage(live->lineage_for(hello.run_id), options.author);
+      options.knows_members = live->had_round(hello.run_id);
+    }
     entry = std::make_shared<RunEntry>(executor_, std::move(options),
                                        network_of(net::address_text(link.from)));
   }
@@ -114,6 +126,20 @@ void Server::Impl::on_hello(Link& link, Message message) {
   ++unfinished_;
   ++founders_[entry->founder];
   runs_.insert_or_assign(entry->id.value(), entry);
+}
+
+/// Whether its run had a round before this start, whose members may come back: without a secret
+/// another node could take the rank of one, or end the run by terms of its own.
+bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const {
+  if (options_.live_runs == nullptr || (entry != nullptr && entry->run.had_round())) return false;
+  return options_.live_runs->is_held_back(hello, Clock::now());
+}
+
+/// After each decision: the run has its first round by now, or had one.
+void Server::Impl::keep_if_live(const RunEntry& entry) {
+  if (options_.live_runs == nullptr || entry.finished_at || !entry.run.had_round()) return;
+  if (entry.run.has_several_endpoints()) return;
+  options_.live_runs->keep(entry.id, entry.lineage);
 }
 
 /// Whether other nodes would believe this one's certificate there.
@@ -279,6 +305,7 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
 void Server::Impl::finish_run(RunEntry& entry) {
   if (entry.finished_at) return;  // forgotten, with the loss of a link still to be handled
   entry.finished_at = Clock::now();
+  if (options_.live_runs) options_.live_runs->forget(entry.id, entry.lineage);
   entry.timer.cancel();
   --unfinished_;
   const auto founder = founders_.find(entry.founder);

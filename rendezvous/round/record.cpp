@@ -9,6 +9,7 @@ namespace ddprun::round {
 namespace {
 
 constexpr std::string_view kTermMark = "term-";
+constexpr char kLineageMark = '@';
 
 RunTerms run_terms_of(const RunId& run, const RunRecord::Terms& recorded) {
   RunTerms run_terms{run, {}, recorded.fingerprint, "", recorded.host, recorded.address};
@@ -42,6 +43,15 @@ bool was_in(const RunRecord::Ended& ended, const protocol::Hello& hello) {
 
 std::string author_name(std::int64_t term, const std::string& unique) {
   return term > 0 ? std::string(kTermMark) + std::to_string(term) + "-" + unique : unique;
+}
+
+std::string author_of_lineage(const std::string& lineage, const std::string& unique) {
+  return unique + kLineageMark + lineage;
+}
+
+std::string_view lineage_of(const std::string& author) {
+  const auto mark = author.find(kLineageMark);
+  return mark == std::string::npos ? "" : std::string_view(author).substr(mark + 1);
 }
 
 std::int64_t term_of_author(const std::string& author) {

@@ -73,6 +73,9 @@ struct RunOptions {
   SuccessionOptions succession{};
   /// The origin of a run that begins here: members of its rounds are known by it. Empty: author.
   std::string origin{};
+  /// The coordinator before this one had a round of this run, and its author had the same lineage:
+  /// that shows who is a member of the run before this one has a round.
+  bool knows_members = false;
 };
 
 struct LeftOnNode {
@@ -116,6 +119,9 @@ class Run {
     return majority_.stamp().number;
   }
   [[nodiscard]] bool had_round() const { return rounds_.formed; }
+  [[nodiscard]] bool has_several_endpoints() const {
+    return run_terms_ && terms().has_several_endpoints();
+  }
   /// The last round that was formed or rebuilt; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last; }
   /// The settled round by which the next one is measured; number 0: none.

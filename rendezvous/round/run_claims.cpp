@@ -27,12 +27,14 @@ const std::string& Run::known_origin() const {
 bool Run::is_proven(const RoundStamp& stamp, const std::string& origin) const {
   if (stamp.number == Round(0)) return false;
   if (!origin.empty() && origin == known_origin()) return true;
+  const std::string_view lineage = lineage_of(options_.author);
+  if (!lineage.empty() && lineage == lineage_of(stamp.author)) return true;
   return stamp.author == options_.author || stamp.author == rounds_.taken_up;
 }
 
 /// A coordinator that has started empty cannot tell: there claims are weighed against each other.
 bool Run::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
-  const bool can_tell = rounds_.formed || !known_origin().empty();
+  const bool can_tell = options_.knows_members || rounds_.formed || !known_origin().empty();
   return !can_tell || is_proven(stamp, origin);
 }
 

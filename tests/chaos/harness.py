@@ -196,7 +196,8 @@ class Cluster:
 
     def start_daemon(self, name: str = "rdzvd", host: str = "", port: int = 0) -> None:
         """Each of several has a name of its own; the others are at the cluster's endpoint."""
-        environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder)}
+        environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder),
+                                             "XDG_STATE_HOME": str(self.folder / "state")}
         environment |= self.environment_of.get(name, {})
         with open(self.console_of.get(name, self.folder / f"{name}.console"), "ab") as console:
             daemon = self.daemons[name] = subprocess.Popen(

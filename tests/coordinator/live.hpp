@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -23,8 +24,14 @@ using store::eventually;
 
 class LiveCoordinator {
  public:
-  explicit LiveCoordinator(ServerOptions options = {}) {
+  /// `state_file`: see LiveRuns; empty: none.
+  explicit LiveCoordinator(ServerOptions options = {}, const std::string& state_file = "") {
     options.log = thread_.logger();
+    if (!state_file.empty()) {
+      const auto warn = [log = options.log](const std::string& text) { log->warn("{}", text); };
+      options.live_runs = std::make_shared<LiveRuns>(state_file, DiskThread(thread_.executor()),
+                                                     warn, Clock::now());
+    }
     server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(), options);
     port_ = server_->endpoint().port();
     REQUIRE(server_->start().has_value());

@@ -51,8 +51,14 @@ class Service:
         values = {"${BIND}": "127.0.0.1", "${PORT}": "0"}
         # Its folder may be closed to the dynamic user, who then executes the open file.
         program = os.open(RDZVD, os.O_RDONLY | os.O_CLOEXEC)
+        self.folder = tempfile.TemporaryDirectory()  # in the place of its StateDirectory
+        os.chmod(self.folder.name, 0o755)
+        state = pathlib.Path(self.folder.name, "state")
+        state.mkdir(mode=0o700)
+        os.chown(state, DYNAMIC_USER, DYNAMIC_USER)
+        self.runs = state / "runs.json"
         self.process = subprocess.Popen(
-            [values.get(word, word) for word in words],
+            [*(values.get(word, word) for word in words), f"--state-file={self.runs}"],
             executable=f"/proc/self/fd/{program}",
             pass_fds=(program,),
             cwd="/",
@@ -72,6 +78,7 @@ class Service:
     def __exit__(self, *_):
         self.process.kill()
         self.process.communicate()
+        self.folder.cleanup()
 
     def wait_until_ready(self):
         readable, _, _ = select.select([self.process.stdout], [], [], HUNG)
@@ -143,6 +150,7 @@ class UnitFile(unittest.TestCase):
             self.assertRegex(status, r"CapEff:\s*0+\n")
             service.process.send_signal(signal.SIGTERM)
             self.assertEqual(service.process.wait(HUNG), 0)
+            self.assertEqual(json.loads(service.runs.read_text()), {"runs": []})
 
     def test_it_ends_where_a_call_that_it_needs_is_taken_out(self):
         for call in ("accept4", "epoll_wait", "recvfrom", "rt_sigaction"):

@@ -23,8 +23,11 @@
 
 #include "agent/proc/spawn.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace proc_test {
+
+using ddprun::TempDir;
 
 inline constexpr std::chrono::seconds kWaitMax{20};
 
@@ -59,26 +62,6 @@ inline bool eventually(const std::function<bool()>& condition) {
   }
   return true;
 }
-
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "ddprun-proc-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class Pipe {
  public:

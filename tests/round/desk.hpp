@@ -31,6 +31,8 @@ class Desk {
   explicit Desk(SuccessionOptions succession, int max_restarts = 0)
       : run_(options_of(std::move(succession))), max_restarts_(max_restarts) {}
 
+  explicit Desk(RunOptions options) : run_(std::move(options)), max_restarts_(3) {}
+
   protocol::Hello hello(const std::string& host, int least, int most,
                         protocol::Milliseconds last_call = protocol::Terms().last_call_timeout) {
     protocol::Hello hello;

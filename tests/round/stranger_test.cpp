@@ -247,3 +247,24 @@ TEST_CASE("a candidate believes those that were told where its run began") {
   CHECK(desk.last<StartRound>(1)->stamp.number == Round(4));
   CHECK(desk.last<StartRound>(1)->group_rank == 0);
 }
+
+TEST_CASE("a coordinator that knows the members of its run weighs no claim of a stranger") {
+  for (const bool is_first : {true, false}) {
+    RunOptions options{RunId("7f3a"), author_of_lineage("kept", "c1")};
+    options.knows_members = true;
+    Desk desk(std::move(options));
+    const Hello liar = stranger(desk, 1000);
+    if (is_first) desk.say(kStranger, liar);
+    Hello hello = desk.hello("a", 2, 2);
+    const std::string author = author_of_lineage("kept", "c0");
+    hello.claim = Claim{{Round(5), author}, 0, 2, RestartCount(1), NodeState::kRunning};
+    desk.say(1, hello);
+    if (!is_first) desk.say(kStranger, liar);
+    desk.beat_for(seconds(20), {1, kStranger});  // "b" is back later than the silence limit
+    CHECK(desk.run_.status(desk.now_).restarts == RestartCount(1));
+    const auto next = desk.last<StartRound>(1);
+    REQUIRE(next.has_value());
+    CHECK(next->group_rank == 0);
+    CHECK(next->restarts == RestartCount(1));
+  }
+}

@@ -14,11 +14,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from eventually import eventually  # noqa: E402
 from ports import free_port  # noqa: E402
 from sentences import kCannotWriteOutput, kTooManyFiles  # noqa: E402
 from streams import read_until  # noqa: E402
@@ -81,6 +83,12 @@ class Agent:
             message = json.loads(self.socket.recv(length, socket.MSG_WAITALL))
             if message["type"] == kind:
                 return message
+
+
+def claim_of(stamp):
+    names = ("round", "author", "group_rank", "group_size", "restarts")
+    claim = {name: stamp[name] for name in names if name in stamp}
+    return {**claim, "state": "running"}
 
 
 def status_of(port):
@@ -270,21 +278,42 @@ class Program(unittest.TestCase):
 
     def test_a_run_survives_the_restart_of_the_daemon(self):
         for how in (signal.SIGTERM, signal.SIGKILL):
-            daemon = Daemon("--port", str(free_port()))  # free while no daemon listens
+            daemon = Daemon("--port", str(free_port()), "--state-file=off")
             before = Agent(daemon.port)
             stamp = before.receive("round")
             report = {"type": "report", "round": stamp["round"], "store_port": 4001}
             before.send({**report, "state": "running"})
             daemon.end(how)
             self.assertEqual(receive_end(before.socket), b"")
-            daemon = Daemon("--port", str(daemon.port))
-            names = ("round", "author", "group_rank", "group_size", "restarts")
-            claim = {name: stamp[name] for name in names if name in stamp}
-            after = Agent(daemon.port, {**claim, "state": "running"})
+            daemon = Daemon("--port", str(daemon.port), "--state-file=off")
+            after = Agent(daemon.port, claim_of(stamp))
             after.send({**report, "state": "succeeded"})
             self.assertEqual(after.receive("done")["exit_code"], 0)
             self.assertEqual(status_of(daemon.port)["runs"][0]["round"], stamp["round"])
             daemon.end()
+
+    def test_started_again_it_serves_the_nodes_of_a_run_before_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "XDG_STATE_HOME": folder}
+            environment.pop("STATE_DIRECTORY", None)
+            daemon = Daemon("--port", str(free_port()), env=environment)
+            before = Agent(daemon.port)
+            stamp = before.receive("round")
+            found = pathlib.Path(folder).glob
+            self.assertTrue(eventually(lambda: list(found("ddprun/rdzvd-*.json"))))
+            (state,) = found("ddprun/rdzvd-*.json")
+            self.assertEqual(state.stat().st_mode & 0o777, 0o600)
+            self.assertRegex(state.name, rf"-127\.0\.0\.1-{daemon.port}\.json$")
+            daemon.end(signal.SIGKILL)
+            daemon = Daemon("--port", str(daemon.port), env=environment)
+            self.assertEqual(receive_end(Agent(daemon.port).socket), b"")
+            after = Agent(daemon.port, claim_of(stamp))
+            after.send({"type": "report", "round": stamp["round"], "store_port": 4001,
+                        "state": "succeeded"})
+            self.assertEqual(after.receive("done")["exit_code"], 0)
+            after.socket.close()
+            self.assertTrue(eventually(lambda: json.loads(state.read_text()) == {"runs": []}))
+            self.assertIn("had a round before this start", daemon.end()[1])
 
     def test_the_status_of_a_daemon_without_runs(self):
         daemon = Daemon("--port", "0")

@@ -27,7 +27,7 @@ class Growth(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.port = free_port()
-        self.coordinator = self.spawn(RDZVD, f"--port={self.port}")
+        self.coordinator = self.spawn(RDZVD, f"--port={self.port}", "--state-file=off")
 
     def spawn(self, *words):
         errors = self.enterContext(tempfile.TemporaryFile("w+"))

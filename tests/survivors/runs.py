@@ -79,7 +79,7 @@ class Runs(unittest.TestCase):
 
     def coordinator(self):
         port = free_port()
-        return port, self.spawn(RDZVD, f"--port={port}")
+        return port, self.spawn(RDZVD, f"--port={port}", "--state-file=off")
 
     def hold(self, *words, before=lambda: None):
         """A failure that no coordinator decides about yet: its process stands still."""

@@ -84,7 +84,7 @@ class StopOfNodes(unittest.TestCase):
         self.assert_all_have_saved()
 
     def test_ranks_that_survive_are_asked_like_all_others_by_a_command(self):
-        self.spawn(RDZVD, f"--port={self.port}")
+        self.spawn(RDZVD, f"--port={self.port}", "--state-file=off")
         self.start(3, "--restart=failed", "--max-restarts=1", hosts=None)
         subprocess.run([DDPRUN, "stop", str(self.nodes[2].pid)], check=True, timeout=HUNG,
                        stdout=subprocess.DEVNULL)
