@@ -16,9 +16,9 @@
 #include "base/led_round.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
-#include "base/run_record.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
+#include "rendezvous/protocol/run_record.hpp"
 
 namespace ddprun {
 

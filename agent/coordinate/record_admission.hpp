@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "base/run_record.hpp"
 #include "rendezvous/protocol/messages.hpp"
+#include "rendezvous/protocol/run_record.hpp"
 
 namespace ddprun {
 

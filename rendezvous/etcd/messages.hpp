@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "base/run_record.hpp"
+#include "rendezvous/protocol/run_record.hpp"
 
 namespace ddprun::etcd {
 

@@ -10,7 +10,7 @@ namespace ddprun::etcd {
 
 namespace {
 
-using Milliseconds = RunRecord::Terms::Milliseconds;
+using protocol::Milliseconds;
 
 json::object to_json(const RunRecord::Verdict& verdict) {
   json::object value{
@@ -26,7 +26,8 @@ RunRecord::Verdict verdict_of(const json::value* value) {
   return verdict;
 }
 
-json::object to_json(const RunRecord::Terms& terms) {
+json::object to_json(const RunRecord::Agreed& agreed) {
+  const protocol::Terms& terms = agreed.terms;
   json::object value{{"nodes_min", terms.nodes_min},
                      {"nodes_max", terms.nodes_max},
                      {"max_restarts", terms.max_restarts},
@@ -36,10 +37,10 @@ json::object to_json(const RunRecord::Terms& terms) {
                      {"keep_alive_max_attempt", terms.keep_alive_max_attempt},
                      {"commands_may_differ", terms.commands_may_differ},
                      {"named", terms.is_named},
-                     {"fingerprint", terms.fingerprint},
+                     {"fingerprint", agreed.fingerprint},
                      {"program", terms.program},
-                     {"host", terms.host},
-                     {"address", terms.address}};
+                     {"host", agreed.host},
+                     {"address", agreed.address}};
   if (terms.min_uptime) value["min_uptime_ms"] = terms.min_uptime->count();
   if (terms.hang_timeout) value["hang_timeout_ms"] = terms.hang_timeout->count();
   return value;
@@ -54,8 +55,9 @@ std::optional<Milliseconds> optional_milliseconds(const json::value* value) {
 }
 
 /// Terms that no run can have are none.
-std::optional<RunRecord::Terms> terms_of(const json::value* value) {
-  RunRecord::Terms terms;
+std::optional<RunRecord::Agreed> agreed_of(const json::value* value) {
+  RunRecord::Agreed agreed;
+  protocol::Terms& terms = agreed.terms;
   terms.nodes_min = small(field(value, "nodes_min"));
   terms.nodes_max = small(field(value, "nodes_max"));
   terms.max_restarts = small(field(value, "max_restarts"));
@@ -67,21 +69,21 @@ std::optional<RunRecord::Terms> terms_of(const json::value* value) {
   terms.min_uptime = optional_milliseconds(field(value, "min_uptime_ms"));
   terms.hang_timeout = optional_milliseconds(field(value, "hang_timeout_ms"));
   terms.is_named = is_true(field(value, "named"));
-  terms.fingerprint = text_of(field(value, "fingerprint"));
   terms.program = text_of(field(value, "program"));
-  terms.host = text_of(field(value, "host"));
-  terms.address = text_of(field(value, "address"));
+  agreed.fingerprint = text_of(field(value, "fingerprint"));
+  agreed.host = text_of(field(value, "host"));
+  agreed.address = text_of(field(value, "address"));
   const bool can_be = terms.nodes_min > 0 && terms.nodes_max >= terms.nodes_min &&
                       terms.nodes_max <= kNodesMax && terms.keep_alive_interval.count() > 0 &&
                       terms.keep_alive_max_attempt > 0 && terms.join_timeout.count() > 0;
-  return can_be ? std::optional(std::move(terms)) : std::nullopt;
+  return can_be ? std::optional(std::move(agreed)) : std::nullopt;
 }
 
 }  // namespace
 
 json::value to_json(const RunRecord& record) {
   json::object value{{"round", record.round}, {"restarts", record.restarts}};
-  if (record.terms) value["terms"] = to_json(*record.terms);
+  if (record.agreed) value["terms"] = to_json(*record.agreed);
   if (record.over) value["over"] = to_json(*record.over);
   if (record.before.empty()) return value;
   json::array before;
@@ -98,7 +100,7 @@ RunRecord record_of(const json::value& value) {
   RunRecord record;
   record.round = small(field(&value, "round"));
   record.restarts = small(field(&value, "restarts"));
-  if (field(&value, "terms") != nullptr) record.terms = terms_of(field(&value, "terms"));
+  if (field(&value, "terms") != nullptr) record.agreed = agreed_of(field(&value, "terms"));
   if (const json::value* over = field(&value, "over")) record.over = verdict_of(over);
   const json::value* before = field(&value, "before");
   for (std::size_t i = 0; i < kEndedRunsMax; ++i) {

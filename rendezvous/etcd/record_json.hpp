@@ -3,7 +3,7 @@
 
 #include <boost/json/value.hpp>
 
-#include "base/run_record.hpp"
+#include "rendezvous/protocol/run_record.hpp"
 
 namespace ddprun::etcd {
 

@@ -11,22 +11,8 @@ namespace {
 constexpr std::string_view kTermMark = "term-";
 constexpr char kLineageMark = '@';
 
-RunTerms run_terms_of(const RunId& run, const RunRecord::Terms& recorded) {
-  RunTerms run_terms{run, {}, recorded.fingerprint, "", recorded.host, recorded.address};
-  protocol::Terms& terms = run_terms.terms;
-  terms.nodes_min = recorded.nodes_min;
-  terms.nodes_max = recorded.nodes_max;
-  terms.max_restarts = recorded.max_restarts;
-  terms.join_timeout = recorded.join_timeout;
-  terms.last_call_timeout = recorded.last_call_timeout;
-  terms.keep_alive_interval = recorded.keep_alive_interval;
-  terms.keep_alive_max_attempt = recorded.keep_alive_max_attempt;
-  terms.commands_may_differ = recorded.commands_may_differ;
-  terms.is_named = recorded.is_named;
-  terms.program = recorded.program;
-  terms.min_uptime = recorded.min_uptime;
-  terms.hang_timeout = recorded.hang_timeout;
-  return run_terms;
+RunTerms run_terms_of(const RunId& run, const RunRecord::Agreed& agreed) {
+  return {run, agreed.terms, agreed.fingerprint, "", agreed.host, agreed.address};
 }
 
 /// Whether the agent was in this run or in one before it. A round is of it by its number, since a
@@ -64,30 +50,16 @@ std::int64_t term_of_author(const std::string& author) {
   return error == std::errc() && stop != end && *stop == '-' ? term : 0;
 }
 
-RunRecord::Terms recorded_terms(const RunTerms& run_terms) {
-  const protocol::Terms& terms = run_terms.terms;
-  RunRecord::Terms recorded;
-  recorded.nodes_min = terms.nodes_min;
-  recorded.nodes_max = terms.nodes_max;
-  recorded.max_restarts = terms.max_restarts;
-  recorded.join_timeout = terms.join_timeout;
-  recorded.last_call_timeout = terms.last_call_timeout;
-  recorded.keep_alive_interval = terms.keep_alive_interval;
-  recorded.keep_alive_max_attempt = terms.keep_alive_max_attempt;
-  recorded.commands_may_differ = terms.commands_may_differ;
-  recorded.is_named = terms.is_named;
-  recorded.program = terms.program;
-  recorded.min_uptime = terms.min_uptime;
-  recorded.hang_timeout = terms.hang_timeout;
-  recorded.fingerprint = run_terms.fingerprint;
-  recorded.host = run_terms.host;
-  recorded.address = run_terms.address;
-  return recorded;
+RunRecord::Agreed agreed_on(const RunTerms& run_terms) {
+  RunRecord::Agreed agreed{run_terms.terms, run_terms.fingerprint, run_terms.host,
+                           run_terms.address};
+  agreed.terms.endpoints.clear();
+  return agreed;
 }
 
 std::optional<RunTerms> standing_terms(const RunId& run, const RunRecord& record) {
-  if (record.over || !record.terms) return std::nullopt;
-  return run_terms_of(run, *record.terms);
+  if (record.over || !record.agreed) return std::nullopt;
+  return run_terms_of(run, *record.agreed);
 }
 
 std::vector<RunRecord::Ended> ended_runs(const RunRecord& record) {
@@ -105,8 +77,8 @@ const RunRecord::Verdict* missed_verdict(const std::vector<RunRecord::Ended>& en
 }
 
 bool is_of_other_command(const RunRecord& record, const protocol::Hello& hello) {
-  return record.over && record.terms &&
-         has_other_command(hello, run_terms_of(hello.run_id, *record.terms));
+  return record.over && record.agreed &&
+         has_other_command(hello, run_terms_of(hello.run_id, *record.agreed));
 }
 
 std::optional<protocol::Refused> refuse_record(const protocol::Hello& hello,

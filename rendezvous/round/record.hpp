@@ -1,12 +1,12 @@
-// What a run leaves for the coordinators after it (base/run_record.hpp), and who is concerned by
-// it. docs/PROTOCOL.md has the rules. Pure functions.
+// What a run leaves for the coordinators after it (rendezvous/protocol/run_record.hpp), and who is
+// concerned by it. docs/PROTOCOL.md has the rules. Pure functions.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/run_record.hpp"
+#include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
 
 namespace ddprun::round {
@@ -22,7 +22,7 @@ namespace ddprun::round {
 /// 0: it was not elected.
 [[nodiscard]] std::int64_t term_of_author(const std::string& author);
 
-[[nodiscard]] RunRecord::Terms recorded_terms(const RunTerms& run_terms);
+[[nodiscard]] RunRecord::Agreed agreed_on(const RunTerms& run_terms);
 /// Of the run that the record is of, unless that is over or has had no round.
 [[nodiscard]] std::optional<RunTerms> standing_terms(const RunId& run, const RunRecord& record);
 

@@ -247,8 +247,8 @@ RunRecord Run::record() const {
   // The verdict of a run stays until another one has its first round.
   if (before.over && !rounds_.formed) return before;
   RunRecord record{std::max(rounds_.highest, before.round), restarts_.used.value()};
-  record.terms = before.over ? std::nullopt : before.terms;
-  if (rounds_.formed && run_terms_) record.terms = recorded_terms(*run_terms_);
+  record.agreed = before.over ? std::nullopt : before.agreed;
+  if (rounds_.formed && run_terms_) record.agreed = agreed_on(*run_terms_);
   record.before = ended_;
   if (const auto* over = in<Over>()) {
     const Done& verdict = over->ended.verdict;

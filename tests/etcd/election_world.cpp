@@ -46,7 +46,7 @@ void ElectionWorld::begin(Process& process) {
   ElectionOptions options = options_of(process.name + "." + std::to_string(process.life));
   options.jitter = up_to(milliseconds(100));
   options.bars = [terms = process.terms](const RunRecord& record) {
-    const bool other = !record.over && record.terms && record.terms->host != terms;
+    const bool other = !record.over && record.agreed && record.agreed->host != terms;
     return other ? std::optional<std::string>("other terms") : std::nullopt;
   };
   process.election = std::make_unique<Election>(std::move(options), now_);
@@ -268,16 +268,16 @@ void ElectionWorld::govern(Process& process) {
     if (!chance(30)) return;  // late agents come and go
     record.before.push_back({record.round, *record.over});
     record.over.reset();
-    record.terms.reset();
-  } else if (record.terms && chance(15)) {
+    record.agreed.reset();
+  } else if (record.agreed && chance(15)) {
     record.over = RunRecord::Verdict{++last_code_, "it failed", 2, process.term};
     process.verdict_waits = true;
     return feed(process, RecordChanged{record});
   }
   ++record.round;
-  if (!record.terms) {
-    record.terms = RunRecord::Terms{};
-    record.terms->host = process.terms;
+  if (!record.agreed) {
+    record.agreed = RunRecord::Agreed{};
+    record.agreed->host = process.terms;
   }
   feed(process, RecordChanged{record});
 }
@@ -312,8 +312,8 @@ void ElectionWorld::check() {
 void ElectionWorld::check_lead(const Process& process, const Lead& lead) {
   if (lead.term <= last_term_) fail("a term is not above the one before");
   const RunRecord& record = lead.record;
-  const bool lives = !record.over && record.terms;
-  if (lives && record.terms->host != process.terms) fail("a process leads with other terms");
+  const bool lives = !record.over && record.agreed;
+  if (lives && record.agreed->host != process.terms) fail("a process leads with other terms");
   for (const int code : announced_) {
     const bool last = record.over && record.over->exit_code == code;
     const bool earlier =

@@ -107,7 +107,8 @@ TEST_CASE("the winner of a campaign reads what is known of the run") {
 
 TEST_CASE("a record is read as it was written") {
   RunRecord record{9, 1};
-  RunRecord::Terms terms;
+  RunRecord::Agreed agreed;
+  protocol::Terms& terms = agreed.terms;
   terms.nodes_min = 2;
   terms.nodes_max = 4;
   terms.max_restarts = 3;
@@ -117,10 +118,10 @@ TEST_CASE("a record is read as it was written") {
   terms.keep_alive_max_attempt = 5;
   terms.commands_may_differ = true;
   terms.hang_timeout = std::chrono::minutes(5);
-  terms.fingerprint = "f1";
-  terms.host = "gpu-01";
-  terms.address = "10.0.0.9";
-  record.terms = terms;
+  agreed.fingerprint = "f1";
+  agreed.host = "gpu-01";
+  agreed.address = "10.0.0.9";
+  record.agreed = agreed;
   record.before = {{4, {3, "rank 0 failed", 2, 17}}, {6, {0, "", 1}}};
   CHECK(record_of(to_json(record)) == record);
   record.over = RunRecord::Verdict{0, "all ranks exited with code 0", 4, 21};
@@ -129,8 +130,10 @@ TEST_CASE("a record is read as it was written") {
 
 TEST_CASE("terms that no run can have are none") {
   RunRecord record{9, 1};
-  record.terms = RunRecord::Terms{};
-  CHECK(!record_of(to_json(record)).terms);
+  record.agreed = RunRecord::Agreed{};
+  CHECK(record_of(to_json(record)).agreed);
+  record.agreed->terms.join_timeout = protocol::Milliseconds(0);
+  CHECK(!record_of(to_json(record)).agreed);
   CHECK(record_of(boost::json::array()) == RunRecord{});
 }
 

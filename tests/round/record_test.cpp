@@ -16,11 +16,11 @@ Hello of_round_four(Hello hello) {
 }
 
 /// Of a run of two nodes, with times of its own.
-RunRecord::Terms terms_of_two() {
+RunRecord::Agreed agreed_by_two() {
   RunTerms run_terms{RunId("7f3a"), {}, "", "", "gpu-01", "10.0.0.9"};
   run_terms.terms.nodes_min = run_terms.terms.nodes_max = 2;
   run_terms.terms.keep_alive_interval = milliseconds(700);
-  return recorded_terms(run_terms);
+  return agreed_on(run_terms);
 }
 
 }  // namespace
@@ -166,8 +166,8 @@ TEST_CASE("agents that are late for a success leave its verdict and its number o
 
 TEST_CASE("another command under the id of a success is not late for it, and starts a new run") {
   RunRecord record{1, 0, RunRecord::Verdict{0, "all 4 ranks exited with code 0", 3}};
-  record.terms = terms_of_two();
-  record.terms->fingerprint = "f1";
+  record.agreed = agreed_by_two();
+  record.agreed->fingerprint = "f1";
   Desk desk(0, record);
   Hello other = desk.hello("a", 1, 1);
   other.fingerprint = "f2";
@@ -175,7 +175,7 @@ TEST_CASE("another command under the id of a success is not late for it, and sta
   REQUIRE(desk.last<StartRound>(1));
   CHECK(desk.last<StartRound>(1)->stamp.number == Round(2));
   CHECK(desk.run_.record().before.size() == 1);
-  CHECK(desk.run_.record().terms->fingerprint == "f2");
+  CHECK(desk.run_.record().agreed->fingerprint == "f2");
 }
 
 TEST_CASE(
@@ -219,7 +219,7 @@ TEST_CASE("the verdicts of the last runs of an id are kept, each for the nodes o
 
 TEST_CASE("the terms of a run hold for the first node of the coordinator after its own") {
   RunRecord record{4, 1};
-  record.terms = terms_of_two();
+  record.agreed = agreed_by_two();
   Desk desk(0, record);
   Hello other = desk.hello("x", 2, 3);
   desk.say(1, other);
@@ -237,8 +237,8 @@ TEST_CASE("the terms of a run hold for the first node of the coordinator after i
 
 TEST_CASE("a node of another command is told so, and nothing of the run") {
   RunRecord record{4, 1};
-  record.terms = terms_of_two();
-  record.terms->fingerprint = "f1";
+  record.agreed = agreed_by_two();
+  record.agreed->fingerprint = "f1";
   Desk desk(0, record);
   Hello other = desk.hello("x", 2, 2);
   other.fingerprint = "f2";
@@ -253,7 +253,7 @@ TEST_CASE("a node of another command is told so, and nothing of the run") {
 
 TEST_CASE("times may be other ones when all nodes of a run were lost and are started again") {
   RunRecord record{4, 1};
-  record.terms = terms_of_two();
+  record.agreed = agreed_by_two();
   Desk desk(0, record);
   desk.join_two();
   CHECK(desk.run_.status(desk.now_).terms.keep_alive_interval == milliseconds(1000));

@@ -51,10 +51,13 @@ const std::vector<Room> kRooms{
     // The agent's side of the protocol decides without a socket, the shell around it has one.
     {"rendezvous/client/membership", {"base/", "rendezvous/protocol/"}, kAll, Core::kPure},
     {"rendezvous/etcd/",
-     {"base/", "net/", "rendezvous/etcd/"},
+     {"base/", "net/", "rendezvous/protocol/", "rendezvous/etcd/"},
      {kProcess, kLog, kOptions, kTorch, kTensor}},
     // Who coordinates is decided without a socket.
-    {"rendezvous/etcd/election", {"base/", "rendezvous/etcd/"}, kAll, Core::kPure},
+    {"rendezvous/etcd/election",
+     {"base/", "rendezvous/protocol/", "rendezvous/etcd/"},
+     kAll,
+     Core::kPure},
     {"launcher/",
      {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
      {kProcess, kTorch, kTensor}},

@@ -2,11 +2,12 @@
 // Plain data.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "rendezvous/protocol/messages.hpp"
 
 namespace ddprun {
 
@@ -22,24 +23,12 @@ struct RunRecord {
     friend bool operator==(const Verdict&, const Verdict&) = default;
   };
   /// What its first node asked for. Of the command only the fingerprint: commands may have secrets.
-  struct Terms {
-    using Milliseconds = std::chrono::milliseconds;
-    int nodes_min = 1;
-    int nodes_max = 1;
-    int max_restarts = 0;
-    Milliseconds join_timeout{0};
-    Milliseconds last_call_timeout{0};
-    Milliseconds keep_alive_interval{0};
-    int keep_alive_max_attempt = 1;
-    bool commands_may_differ = false;
-    bool is_named = false;
-    std::optional<Milliseconds> min_uptime{};
-    std::optional<Milliseconds> hang_timeout{};
+  struct Agreed {
+    protocol::Terms terms;  // without endpoints
     std::string fingerprint{};
-    std::string program{};  // the same, without the arguments
-    std::string host{};     // of that node
+    std::string host{};  // of that node
     std::string address{};
-    friend bool operator==(const Terms&, const Terms&) = default;
+    friend bool operator==(const Agreed&, const Agreed&) = default;
   };
   /// A run of the same id before this one.
   struct Ended {
@@ -50,8 +39,8 @@ struct RunRecord {
   int round = 0;     // the highest number that any coordinator has used or heard of
   int restarts = 0;  // used so far
   std::optional<Verdict> over{};
-  std::optional<Terms> terms{};  // since it has had a round
-  std::vector<Ended> before{};   // oldest first, at most kEndedRunsMax
+  std::optional<Agreed> agreed{};  // since it has had a round
+  std::vector<Ended> before{};     // oldest first, at most kEndedRunsMax
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
 
