@@ -100,6 +100,8 @@ struct NodeRecord {
   bool disk_full = false;        // now, where the file is; the caller says so
 };
 
+using Nodes = std::vector<NodeRecord>;
+
 /// Beyond it nothing of a file is read.
 inline constexpr std::size_t kFileBytesMax = 256 * 1024 * 1024;
 /// A longer line counts as unreadable.

@@ -7,8 +7,6 @@ namespace ddprun::explain {
 
 namespace {
 
-using Nodes = std::vector<NodeRecord>;
-
 const RoundRecord* round_of(const NodeRecord& node, int round) {
   const auto found = node.rounds.find(round);
   return found == node.rounds.end() ? nullptr : &found->second;

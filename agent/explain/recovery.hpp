@@ -33,7 +33,7 @@ struct RoundTimes {
 /// Of a record whose nodes are in the order in which they are told.
 class Timeline {
  public:
-  explicit Timeline(const std::vector<NodeRecord>& nodes);
+  explicit Timeline(const Nodes& nodes);
 
   /// To the last event of any node whose clock is known.
   [[nodiscard]] double whole() const { return whole_; }
@@ -44,9 +44,9 @@ class Timeline {
   [[nodiscard]] Moment at(std::size_t node, Moment own) const;
 
  private:
-  void align(const std::vector<NodeRecord>& nodes);
-  void add(const std::vector<NodeRecord>& nodes, int round, double after);
-  void add_steps(const std::vector<NodeRecord>& nodes, int round, RoundTimes& times) const;
+  void align(const Nodes& nodes);
+  void add(const Nodes& nodes, int round, double after);
+  void add_steps(const Nodes& nodes, int round, RoundTimes& times) const;
 
   std::vector<Moment> offsets_;  // by node
   std::map<int, RoundTimes> rounds_;
@@ -66,8 +66,7 @@ struct Recovery {
   Moment whole{};
   Moment without_step{};  // from the last step before it to the first one after it
 };
-[[nodiscard]] Recovery recovery_after(const std::vector<NodeRecord>& nodes,
-                                      const Timeline& timeline, int round);
+[[nodiscard]] Recovery recovery_after(const Nodes& nodes, const Timeline& timeline, int round);
 
 /// What ranks that report steps got done. A step that a later round repeats does not count.
 struct Goodput {
