@@ -7,12 +7,12 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "agent/config/limits.hpp"
 #include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
 #include "agent/coordinate/elected_coordinator.hpp"
@@ -28,10 +28,16 @@
 #include "agent/node/driver.hpp"
 #include "agent/run_context.hpp"
 #include "agent/workers/round.hpp"
+#include "base/clock.hpp"
 #include "base/log_quota.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun {
+
+// Notes about signals that are passed on: so many at once, then one per interval; the others are
+// counted.
+inline constexpr int kSignalLinesMax = 8;
+inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
 
 class Agent : private NodePorts, private ElectionNode, private StandbyUser {
  public:

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/config/limits.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/report/report.hpp"
 #include "agent/report/text.hpp"
@@ -21,6 +20,10 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 namespace {
+
+// Nodes of a run up to which each console has the whole report of its failure; see
+// Agent::prints_whole_report().
+constexpr int kWholeReportNodesMax = 16;
 
 /// After a note with the reason, which is not repeated.
 std::string over_for_that(const std::string& code) {

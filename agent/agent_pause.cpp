@@ -8,6 +8,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/report/lines.hpp"
+#include "base/limits.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {

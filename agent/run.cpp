@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/config/limits.hpp"
 #include "agent/control/control_socket.hpp"
 #include "agent/control/signals.hpp"
 #include "agent/events/metrics_server.hpp"

@@ -9,6 +9,15 @@
 
 namespace ddprun {
 
+// Of a worker's error.json beyond this, the first bytes are read up to it, and the last
+// kErrorFileEndBytes.
+inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
+inline constexpr std::size_t kErrorFileEndBytes = 64 * 1024;
+// How long Ctrl-Z waits for a console that takes nothing.
+inline constexpr Duration kPauseNoteMax = std::chrono::seconds(1);
+// Candidates tried for the name of a directory or file that must be new; then an error.
+inline constexpr int kUniqueNamesMax = 100;
+
 // Bytes of worker output kept in memory per stream for the report; older bytes are discarded.
 inline constexpr std::size_t kTailBytesMax = 64 * 1024;
 // Lines of a worker's stderr that the report quotes.

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "agent/proc/directory.hpp"
-#include "agent/proc/limits.hpp"
 #include "base/environment.hpp"
 #include "base/exit_code.hpp"
+#include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "launcher/front/background.hpp"

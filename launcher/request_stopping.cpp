@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "agent/config/option_defaults.hpp"
 #include "base/exit_status.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/request_parts.hpp"

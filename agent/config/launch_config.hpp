@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/config/limits.hpp"
+#include "agent/config/option_defaults.hpp"
 #include "agent/config/rendezvous_config.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/config/limits.hpp"
 #include "base/columns.hpp"
 #include "base/count_text.hpp"
 #include "base/printable.hpp"

@@ -2,6 +2,7 @@
 // people. Pure, no thread rule.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "agent/config/plan.hpp"
 
 namespace ddprun {
+
+// Lines of the table of ranks at the start; further ranks are counted.
+inline constexpr std::size_t kPlacementLinesMax = 16;
 
 /// A worker and what it was given; empty where nothing was chosen for it.
 struct Placed {

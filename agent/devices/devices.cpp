@@ -9,7 +9,6 @@
 #include <map>
 
 #include "agent/devices/nvml.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/proc/numa.hpp"
 
 namespace ddprun {

@@ -10,6 +10,9 @@
 
 namespace ddprun {
 
+// GPUs looked for in /dev and NVML; more are not counted.
+inline constexpr int kDevicesMax = 4096;
+
 /// Where to look for devices; tests use other paths.
 struct DeviceSources {
   std::string nvml = "libnvidia-ml.so.1";  // loaded with dlopen; empty: not tried

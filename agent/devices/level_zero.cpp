@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <sstream>
 
+#include "agent/devices/devices.hpp"
 #include "agent/devices/pci_address.hpp"
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/devices/devices.hpp"
 #include "agent/devices/pci_address.hpp"
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 

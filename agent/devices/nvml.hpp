@@ -3,6 +3,7 @@
 // Thread rule: one thread. Ownership: the destructor closes the library.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@
 #include "agent/devices/visible_devices.hpp"
 
 namespace ddprun {
+
+// Processes asked for on one GPU; of a GPU with more, none are known.
+inline constexpr std::size_t kGpuProcessesMax = 1024;
 
 /// A process that the driver lists on a GPU.
 struct GpuProcess {

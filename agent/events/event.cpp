@@ -3,7 +3,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/text.hpp"
 #include "base/utf8.hpp"
 

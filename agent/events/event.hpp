@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "base/types.hpp"
 
 namespace ddprun {
+
+// One text in a line of events.jsonl or in result.json; a longer one is cut.
+inline constexpr std::size_t kEventTextBytesMax = 4096;
 
 struct RunEvent {
   std::string_view name{};  // a literal: "worker_exited"

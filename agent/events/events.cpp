@@ -1,10 +1,17 @@
 #include "agent/events/events.hpp"
 
+#include <cstddef>
 #include <utility>
 
-#include "agent/config/limits.hpp"
-
 namespace ddprun {
+
+namespace {
+
+// Lines of events.jsonl that wait for their file, or for a disk that stalls. Beyond it the oldest
+// are lost, and the gap in their numbers shows it.
+constexpr std::size_t kEventQueueBytesMax = 256 * 1024;
+
+}  // namespace
 
 EventLog::EventLog(Options options, Warn warn)
     : options_(std::move(options)),

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/config/limits.hpp"
+#include "agent/events/event.hpp"
 #include "base/utf8.hpp"
 
 namespace ddprun {

@@ -5,6 +5,7 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "agent/events/event.hpp"
 
 namespace ddprun {
+
+// An error file of a worker that --event-log-handler=console shows; of a larger one nothing.
+inline constexpr std::size_t kTorchErrorBytesMax = 16 * 1024;
 
 class TorchEvents {
  public:

@@ -2,8 +2,8 @@
 
 #include <signal.h>
 
-#include "agent/config/limits.hpp"
 #include "base/assert.hpp"
+#include "base/limits.hpp"
 #include "base/pipe_end.hpp"
 
 namespace ddprun {

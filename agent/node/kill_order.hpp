@@ -5,9 +5,14 @@
 // then a worker counts as unkillable and ddprun gives up on it. Pure.
 #pragma once
 
+#include <chrono>
+
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// Python workers that outlived their grace have so long to write their stacks before SIGKILL.
+inline constexpr Duration kStacksBeforeKill = std::chrono::milliseconds(500);
 
 /// How far the stop of a group has gone.
 enum class StopStage { kNone, kSpared, kSignalled, kAsked, kKilled, kSwept, kAbandoned };

@@ -4,6 +4,7 @@
 // Thread rule: one thread. Ownership: the ports outlive it; a new round gets a new one.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +14,14 @@
 #include "agent/node/round_result.hpp"
 #include "agent/node/worker_group.hpp"
 #include "agent/report/report.hpp"
+#include "base/clock.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {
+
+// After a rank failed with a complaint about others, these have so long to complain, too, or to
+// fail for a reason of their own, before they are stopped.
+inline constexpr Duration kHearing = std::chrono::milliseconds(500);
 
 /// Why a round is given up although no worker of it has failed.
 struct GiveUp {

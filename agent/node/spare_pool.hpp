@@ -2,6 +2,7 @@
 // started. Pure: no process, clock or log. Thread rule: none of its own.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <vector>
@@ -9,6 +10,11 @@
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// With --spares: one that ended while it waited is replaced after so long, twice as long after each
+// that follows, until one is used.
+inline constexpr Duration kSpareAgainMin = std::chrono::seconds(1);
+inline constexpr Duration kSpareAgainMax = std::chrono::minutes(1);
 
 class SparePool {
  public:

@@ -23,12 +23,13 @@
 // success, the straggler timeout to end by itself. The group is over when nothing is left.
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
 #include <optional>
 #include <variant>
 #include <vector>
 
-#include "agent/config/limits.hpp"
+#include "agent/config/option_defaults.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/watch/hang.hpp"
 #include "base/clock.hpp"
@@ -39,6 +40,11 @@
 #include "base/worker_exit.hpp"
 
 namespace ddprun {
+
+// From SIGTERM to SIGKILL of what a worker left behind.
+inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
+// Stragglers that end within this time are not logged.
+inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 
 enum class GroupState {
   kInit,        // nothing was started

@@ -7,6 +7,7 @@
 
 #include "agent/node/worker_group.hpp"
 #include "base/assert.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 

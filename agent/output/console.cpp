@@ -10,7 +10,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/console_queue.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/program_name.hpp"

@@ -5,9 +5,13 @@
 // take is lost, and counted.
 #pragma once
 
+#include <limits.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +24,18 @@
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// What workers left in their pipes when they ended waits beyond that: it holds no worker up. More
+// is dropped and counted.
+inline constexpr std::size_t kConsoleBacklogBytesMax = 16 * kConsoleQueueBytesMax;
+// Lines of ddprun's own that wait for the console; what is more is counted as not shown.
+inline constexpr std::size_t kConsoleOwnBytesMax = 1024 * 1024;
+// So long own lines go before the workers' after that; what the console still did not take of them
+// is put into a file of the log directory.
+inline constexpr std::chrono::seconds kConsoleHurryMax{1};
+// A write of at most this many bytes to a FIFO is atomic (POSIX), so lines up to it stay whole even
+// among workers that write to the same pipe themselves.
+inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;
 
 class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
  public:

@@ -1,7 +1,5 @@
 #include "agent/output/console_queue.hpp"
 
-#include "agent/proc/limits.hpp"
-
 namespace ddprun {
 
 void ConsoleQueue::push(std::string_view bytes, Origin origin) {

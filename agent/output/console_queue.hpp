@@ -2,6 +2,7 @@
 // lines of ddprun's own, which must not be lost behind it. Pure. Thread rule: one thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -9,6 +10,13 @@
 #include <string_view>
 
 namespace ddprun {
+
+// Output that waits for the launcher's own stdout or stderr. Beyond it the streams wait, and if the
+// console takes nothing for kConsoleStallMax, whole lines are dropped and counted. While workers
+// are stopped, who may have a last word to write, it is kConsoleStallAtStop.
+inline constexpr std::size_t kConsoleQueueBytesMax = 1024 * 1024;
+inline constexpr std::chrono::milliseconds kConsoleStallMax{60'000};
+inline constexpr std::chrono::milliseconds kConsoleStallAtStop{1000};
 
 class ConsoleQueue {
  public:

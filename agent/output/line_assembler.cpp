@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/stream_pump.hpp"
 
 namespace ddprun {
 namespace {

@@ -2,16 +2,24 @@
 // is an argument. Thread rule: one thread.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "agent/proc/limits.hpp"
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// One line of a tee'd stream in memory. What is longer is cut on the console (never in the file),
+// with a note that says how much is missing.
+inline constexpr std::size_t kLineBytesMax = 256 * 1024;
+// How often the state of a progress bar (text that ends in \r) is shown while its line is
+// unfinished.
+inline constexpr std::chrono::seconds kProgressInterval{10};
 
 class LineAssembler {
  public:

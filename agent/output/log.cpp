@@ -3,15 +3,22 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
 #include <utility>
 
-#include "agent/config/limits.hpp"
 #include "agent/output/message_sink.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {
 
 namespace {
+
+// How long one message may wait for a console that takes nothing; then it, and those after it, are
+// dropped until the console takes something again.
+constexpr std::chrono::milliseconds kConsoleWait{1000};
+// Bytes of one write to a console: a pipe that is writable takes so many at once.
+constexpr std::size_t kConsoleChunk = 4096;
 
 bool takes_bytes(int descriptor, std::chrono::milliseconds timeout) {
   pollfd one{descriptor, POLLOUT, 0};

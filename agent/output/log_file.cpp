@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "agent/output/log_ring.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
 
 namespace ddprun {
@@ -16,6 +16,9 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 namespace {
+
+// Output that waits for a log file: beyond it the pump of the stream waits, and so does the worker.
+constexpr std::size_t kLogQueueBytesMax = 1024 * 1024;
 
 Error cannot_write(const std::string& path, int error) {
   return system_refused("cannot write the log file " + path, error);

@@ -10,9 +10,9 @@
 #include <functional>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "base/duration_text.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 namespace {

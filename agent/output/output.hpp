@@ -12,6 +12,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@
 #include "base/result.hpp"
 
 namespace ddprun {
+
+// How long the output of a dead worker is read while a process it left behind keeps the pipe open.
+// What the worker itself wrote is in the pipe by then and never lost.
+inline constexpr std::chrono::milliseconds kDrainMax{500};
 
 /// filtered_stdout.log or filtered_stderr.log: the lines, with their prefix, of all tee'd streams
 /// of an attempt that contain one of the texts. Shared by the workers of the attempt.

@@ -1,14 +1,17 @@
 #include "agent/output/output_plan.hpp"
 
+#include <cstdint>
 #include <utility>
 
 #include "agent/output/line_prefix.hpp"
 #include "agent/output/prefixed_lines.hpp"
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
 namespace {
+
+// Each log file of a stdout that --console=rank0 hides, without --log-max: see LogRing.
+constexpr std::uint64_t kHiddenBytesMax = 16 * 1024 * 1024;
 
 const Rank kUnknownRank(-1);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
 #include "base/escapes.hpp"
 
 namespace ddprun {

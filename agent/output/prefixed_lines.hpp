@@ -4,6 +4,7 @@
 // thread. Ownership: a LiveLine outlives its streams.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,15 @@
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// How often the state of a progress bar is redrawn in place on a terminal; there a line without \r
+// (a prompt) is shown so long after its first byte, too.
+inline constexpr std::chrono::milliseconds kRedrawInterval{250};
+// An unfinished line of another rank is interrupted by one when nothing was added to it for so
+// long.
+inline constexpr std::chrono::seconds kInterruptAfter{1};
+// The lines above the cursor of a stream that moves it up are final after so much silence.
+inline constexpr std::chrono::seconds kSettleAfter{1};
 
 /// To the beginning of the terminal's line, with nothing left there.
 inline constexpr std::string_view kClearLine = "\r\x1b[K";

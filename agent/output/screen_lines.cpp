@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/line_assembler.hpp"
 #include "base/escapes.hpp"
 
 namespace ddprun {

@@ -12,6 +12,9 @@
 
 namespace ddprun {
 
+// A stream moves its cursor up by at most so many lines.
+inline constexpr std::size_t kRedrawnLinesMax = 16;
+
 struct ScreenLine {
   std::string text{};           // with its colours, without other sequences
   std::size_t shown = 0;        // bytes of it that the owner has shown; 0 again when it is redrawn

@@ -9,12 +9,32 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <cstddef>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/console.hpp"
+#include "agent/output/console_queue.hpp"
+#include "agent/output/line_assembler.hpp"
+#include "agent/output/prefixed_lines.hpp"
 #include "agent/proc/spawn_error.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
+
+namespace {
+
+// The beginning of a line that is passed on waits so long for its end, if that is on its way, and
+// up to so many bytes.
+constexpr std::chrono::milliseconds kHeldMax{500};
+constexpr std::size_t kHeldBytesMax = 64 * 1024;
+// What is read at most after kDrainMax: all that a pipe can hold (fs.pipe-max-size), and no more.
+constexpr std::size_t kDrainBytesMax = 1024 * 1024;
+static_assert(kConsoleQueueBytesMax >= 2 * (kLineBytesMax + kPumpChunkBytes),
+              "one stream's chunk must fit into half a queue");
+static_assert(kPumpChunkBytes >= kAtomicWriteBytesMax);
+
+}  // namespace
 
 namespace asio = boost::asio;
 

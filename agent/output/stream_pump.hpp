@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,10 @@
 #include "agent/output/write_times.hpp"
 
 namespace ddprun {
+
+// Bytes taken from a worker's pipe in one go; the rest waits in the pipe, so that every stream gets
+// its turn.
+inline constexpr std::size_t kPumpChunkBytes = 64 * 1024;
 
 /// What a pump needs besides its plan.
 struct PumpSinks {

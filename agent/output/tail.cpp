@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "agent/proc/directory.hpp"
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
 namespace {
+
+// What is read of the end of a file to find what a report quotes.
+constexpr std::size_t kTailReadMax = 1024 * 1024;
 
 // Of a line longer than the first, its beginning and its end are kept.
 constexpr std::size_t kLongLine = 16 * 1024;

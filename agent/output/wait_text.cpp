@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "agent/proc/limits.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/printable.hpp"

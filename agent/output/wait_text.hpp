@@ -2,6 +2,7 @@
 // drawn again. Pure: time is an argument. Thread rule: none.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
@@ -9,6 +10,9 @@
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// A wait that ends sooner gets no line on the terminal.
+inline constexpr std::chrono::seconds kWaitLineDelay{1};
 
 /// From `since`, which the line counts; `until`: what happens then, without it the wait has no
 /// limit.

@@ -11,14 +11,17 @@
 
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
-
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
 namespace {
+
+// What is read of a file of /proc or of a cgroup at most: pids of about 100,000 processes; more are
+// not seen until these are gone.
+constexpr std::size_t kCgroupFileBytesMax = 1024 * 1024;
 
 constexpr std::string_view kRunPrefix = "ddprun.";
 

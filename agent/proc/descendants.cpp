@@ -7,9 +7,9 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
 #include "base/pipe_end.hpp"
 
 namespace ddprun {
@@ -17,6 +17,12 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 namespace {
+
+// A look at the children of this process misses those that fork and exit meanwhile. More looks than
+// this at a time cost more than they find.
+constexpr int kPassesMax = 30;
+// Between two looks at a cgroup that has processes which are no descendants of this one.
+constexpr std::chrono::milliseconds kLeafInterval{10};
 
 /// The part of a worker's mark that all workers of one run of ddprun share.
 std::string run_of(const std::string& mark) {

@@ -10,6 +10,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <optional>
@@ -22,6 +23,9 @@
 #include "agent/proc/process_table.hpp"
 
 namespace ddprun {
+
+// Processes that a worker left whose memory is evidence of a failure.
+inline constexpr std::size_t kHeldProcessesMax = 256;
 
 /// A worker that has ended and was reaped.
 struct EndedWorker {

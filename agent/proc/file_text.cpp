@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "agent/config/limits.hpp"
 #include "agent/proc/directory.hpp"
+#include "base/limits.hpp"
 #include "net/disk_thread.hpp"
 
 namespace ddprun {

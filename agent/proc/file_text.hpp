@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/limits.hpp"
 #include "base/result.hpp"
 
 namespace ddprun {

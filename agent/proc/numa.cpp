@@ -11,10 +11,11 @@
 #include <optional>
 #include <sstream>
 
-#include "agent/proc/limits.hpp"
-
 namespace ddprun {
 namespace {
+
+// CPUs are numbered below this; higher numbers in /sys are ignored.
+constexpr int kCpusMax = 1 << 20;
 
 namespace fs = std::filesystem;
 

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "agent/proc/limits.hpp"
 #include "base/process_setup.hpp"
 
 namespace ddprun {

@@ -18,8 +18,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
-
 namespace ddprun {
 
 namespace {

@@ -4,12 +4,18 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace ddprun {
+
+// What is read of the environment of a process: a mark beyond it is not found.
+inline constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
+// Processes below this one that are looked at to find out whose a connection is: about 20 ms.
+inline constexpr std::size_t kProcessesBelowMax = 1000;
 
 struct ProcessEntry {
   pid_t pid = 0;

@@ -5,7 +5,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "agent/config/limits.hpp"
+#include "base/limits.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/limits.hpp"
+
 namespace ddprun {
 
 struct WorkerError {

@@ -3,12 +3,14 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 
-#include "agent/config/limits.hpp"
+#include "agent/config/option_defaults.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/report/text.hpp"
 #include "agent/report/verdict.hpp"
 #include "base/bytes_text.hpp"
+#include "base/clock.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
@@ -20,6 +22,10 @@
 namespace ddprun {
 
 namespace {
+
+// The line about a first failure waits so long for the stop of the other ranks: the report that
+// follows says the same.
+constexpr Duration kDeathLineDelay = std::chrono::milliseconds(500);
 
 constexpr std::size_t kColumns = 80;
 

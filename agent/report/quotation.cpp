@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <utility>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/ending.hpp"
 #include "base/count_text.hpp"
+#include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
@@ -17,6 +18,13 @@
 namespace ddprun {
 
 namespace {
+
+// Bytes of a line that a report quotes; of a longer one the middle is "...".
+constexpr std::size_t kReportLineBytesMax = 400;
+constexpr std::size_t kReportLineEndBytes = 150;  // of these, from its end
+// Of these, lines of the traceback that was the root cause, where others were raised because of it.
+constexpr std::size_t kRootCauseLinesMax = 8;
+static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last traceback has room");
 
 // A report of the fault handler follows that of the C++ runtime, if that has one, so closely.
 constexpr std::size_t kFaultFollowsMax = 30;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/process_table.hpp"
 

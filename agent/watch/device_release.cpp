@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/text.hpp"
 #include "base/bytes_text.hpp"
 #include "base/duration_text.hpp"

@@ -2,6 +2,7 @@
 // what is said about them. Pure, no thread rule.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,13 @@
 #include "base/types.hpp"
 
 namespace ddprun {
+
+// After a round has ended here, the next one waits so long until the driver has released the GPUs.
+// A driver that works needs a second or two for 80 GB; what is held longer is rarely released by
+// waiting, and ranks of other nodes, which wait meanwhile, time out after minutes.
+inline constexpr Duration kDeviceReleaseMax = std::chrono::seconds(10);
+// Of this time, what may be a process of another PID namespace is waited for.
+inline constexpr Duration kHiddenHolderMax = std::chrono::seconds(1);
 
 /// A process that the driver lists on a GPU, when a round is about to start after another one.
 struct DeviceHolder {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/config/limits.hpp"
-
 namespace ddprun {
 
 void EarlyFinish::update(int finished, int running, TimePoint now) {

@@ -3,11 +3,16 @@
 // Pure, no thread rule.
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+// Ranks that exited with code 0 while others continue are named at these times after the first one.
+inline constexpr Duration kFirstPartialNote = std::chrono::seconds(5);
+inline constexpr Duration kSecondPartialNote = std::chrono::minutes(1);
 
 class EarlyFinish {
  public:

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/config/limits.hpp"
-
 namespace ddprun {
 
 namespace {

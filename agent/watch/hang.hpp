@@ -6,12 +6,27 @@
 // no thread rule.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/rank_progress.hpp"
 
 namespace ddprun {
+
+// With --hang-timeout /proc is read four times within the limit, at intervals between these.
+inline constexpr Duration kHangSampleMin = std::chrono::milliseconds(100);
+inline constexpr Duration kHangSampleMax = std::chrono::seconds(10);
+// A sample so much later than due is one after a suspension; a busy machine delays it, too.
+inline constexpr Duration kHangSampleLate = std::chrono::seconds(2);
+// A rank that uses less than this part of one processor does not compute: threads that only look
+// after others wake up now and then.
+inline constexpr int kHangIdleShare = 100;
+// Nor does one that reads, or gets and sends over TCP, fewer bytes a second than these, or touches
+// fewer pages: threads wake each other by pipes, and clients keep their connections alive.
+inline constexpr std::uint64_t kHangIdleBytes = 256;
+inline constexpr std::uint64_t kHangIdleFaults = 10;
 
 class HangWatch {
  public:

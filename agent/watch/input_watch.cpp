@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/config/limits.hpp"
 #include "agent/watch/watch_lines.hpp"
 
 namespace ddprun {

@@ -3,6 +3,7 @@
 // answers what was typed and asks again waits all the time. Pure, no thread rule.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,15 @@
 #include "base/types.hpp"
 
 namespace ddprun {
+
+// Where ranks may read a terminal: how often the times of their output are compared; how long after
+// its last output a rank is looked at, with a pause that doubles up to kInputLookMax; from which
+// pause on all its threads are; and after how long without a wait it has gone on.
+inline constexpr Duration kInputTick = std::chrono::seconds(1);
+inline constexpr Duration kInputLookMin = std::chrono::milliseconds(500);
+inline constexpr Duration kInputLookMax = std::chrono::seconds(10);
+inline constexpr Duration kInputCloselyAfter = std::chrono::seconds(4);
+inline constexpr Duration kInputForgotten = std::chrono::seconds(10);
 
 /// A rank that runs, and when it last wrote; none: its output does not pass through here.
 struct InputRank {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/config/limits.hpp"
+#include "agent/watch/hang.hpp"
 
 namespace ddprun {
 

@@ -3,6 +3,7 @@
 // not in it at one look begins again. Pure, no thread rule.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,11 @@
 #include "base/worker_exit.hpp"
 
 namespace ddprun {
+
+// With TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT the states of the workers are read four times
+// within the limit, at intervals between these: often, so that short sleeps are not taken for one.
+inline constexpr Duration kSleepLookMin = std::chrono::milliseconds(10);
+inline constexpr Duration kSleepLookMax = std::chrono::seconds(1);
 
 /// The letter of a worker's state, as /proc shows it.
 struct WorkerState {

@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "agent/config/limits.hpp"
-
 namespace ddprun {
 
 namespace json = boost::json;

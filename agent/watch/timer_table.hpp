@@ -16,6 +16,12 @@
 
 namespace ddprun {
 
+// Timers of workers (TORCHELASTIC_ENABLE_FILE_TIMER) at one time; beyond it one is ignored, which
+// is said once.
+inline constexpr std::size_t kTimersMax = 4096;
+// A timer that expires later counts as one that expires then.
+inline constexpr std::chrono::hours kTimerFarthest{24 * 365 * 10};
+
 /// One line of the pipe, as torch.distributed.elastic.timer.FileTimerClient writes it.
 struct TimerRequest {
   int pid = 0;          // above 0; of the process that has set the timer

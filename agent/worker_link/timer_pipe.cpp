@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "agent/config/limits.hpp"
 #include "agent/proc/left_sockets.hpp"
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "agent/report/quotation.hpp"
+#include "agent/watch/timer_table.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {

@@ -5,10 +5,13 @@
 // for the first one.
 #pragma once
 
+#include <limits.h>
+
 #include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +27,10 @@ class logger;
 }
 
 namespace ddprun {
+
+// One line of the pipe: what the kernel writes in one piece (PIPE_BUF) and its end. A longer one is
+// ignored, which is said once.
+inline constexpr std::size_t kTimerLineBytesMax = 4096;
 
 struct OpenPipe {
   int descriptor = -1;  // of the caller

@@ -7,15 +7,23 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 
-#include "agent/config/limits.hpp"
 #include "agent/events/run_events.hpp"
+#include "agent/watch/device_release.hpp"
+#include "base/clock.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
 namespace {
+
+// A wait that lasts longer is told.
+constexpr Duration kDeviceQuietMax = std::chrono::seconds(1);
+// The driver is asked again after these times, each twice the one before.
+constexpr Duration kDeviceLookMin = std::chrono::milliseconds(5);
+constexpr Duration kDeviceLookMax = std::chrono::milliseconds(320);
 
 constexpr const char* kLibrary = "libnvidia-ml.so.1";
 constexpr const char* kDriver = "/dev/nvidiactl";

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "agent/output/wait_note.hpp"
-#include "agent/proc/limits.hpp"
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"

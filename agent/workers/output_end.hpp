@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ class logger;
 }
 
 namespace ddprun {
+
+// How long the end of a run waits for a console that takes nothing; kConsoleHurryMax follows.
+inline constexpr std::chrono::seconds kConsoleFlushMax{60};
 
 class OutputEnd {
  public:

@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "agent/events/run_events.hpp"
-#include "agent/proc/limits.hpp"
+#include "agent/output/console_queue.hpp"
+#include "agent/output/output.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/report/text.hpp"
 #include "base/macros.hpp"

@@ -8,6 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,13 +18,13 @@
 #include "agent/events/events.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/output/console.hpp"
+#include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/output_plan.hpp"
 #include "agent/output/wait_note.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/descendants.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/warm/warm_workers.hpp"
 #include "agent/watch/survivor_lines.hpp"
@@ -35,6 +36,7 @@
 #include "agent/workers/round_worker.hpp"
 #include "agent/workers/spares.hpp"
 #include "agent/workers/stop_countdown.hpp"
+#include "base/clock.hpp"
 #include "base/rank_claims.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
@@ -43,6 +45,11 @@ class logger;
 }
 
 namespace ddprun {
+
+// How long the log of a worker that failed is waited for, before the others are stopped.
+inline constexpr std::chrono::milliseconds kComplaintMax{200};
+// Between two looks at the processor time of the workers.
+inline constexpr std::chrono::seconds kCpuSampleInterval{10};
 
 /// Called while the round runs.
 struct RoundHooks {

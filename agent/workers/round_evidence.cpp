@@ -10,7 +10,7 @@
 
 #include "agent/output/tail.hpp"
 #include "agent/proc/file_text.hpp"
-#include "agent/proc/limits.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 

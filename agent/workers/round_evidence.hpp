@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@
 #include "net/disk_thread.hpp"
 
 namespace ddprun {
+
+// How long evidence of a failure is waited for that lies in files of the log directory: the report
+// goes out without what a file system that stalls does not give.
+inline constexpr std::chrono::seconds kEvidenceMax{1};
 
 class RoundEvidence {
  public:

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
+#include <cstddef>
 #include <utility>
 
 #include "agent/config/received_signal.hpp"
 #include "agent/events/run_events.hpp"
 #include "agent/output/tail.hpp"
+#include "agent/proc/descendants.hpp"
 #include "agent/proc/fault_handler.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/store_links.hpp"
@@ -21,6 +22,7 @@
 #include "agent/watch/stack_groups.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
+#include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "net/bugs.hpp"
 
@@ -29,6 +31,9 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 namespace {
+
+// Processes of all ranks of the node that are looked at when one complains of others: about 30 ms.
+constexpr std::size_t kLookedAtMax = 512;
 
 // Claims of one round for which /proc is read.
 constexpr int kClaimsMax = 64;

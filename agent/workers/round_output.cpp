@@ -6,7 +6,6 @@
 
 #include "agent/config/placement.hpp"
 #include "agent/output/tail.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/workers/round.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"

@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <utility>
 
 #include "agent/events/run_events.hpp"
+#include "agent/output/output.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/proc/exiting.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/watch/survivor_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "net/bugs.hpp"
@@ -42,6 +43,10 @@ asio::awaitable<void> bury(asio::any_io_executor executor, Orphans& orphans,
 }
 
 namespace {
+
+// How often it is looked whether a process exits of which a thread does, and the interval.
+constexpr int kLooksAtExit = 20;
+constexpr std::chrono::milliseconds kLookAtExitInterval{1};
 
 // What it wrote in rounds before says nothing about a failure of this one.
 void forget_rounds_before(const std::shared_ptr<RoundWorker>& worker, DiskThread& disk) {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "agent/events/run_events.hpp"
-#include "agent/proc/limits.hpp"
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/watch/survivor_lines.hpp"
 #include "agent/workers/round.hpp"
+#include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "net/bugs.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <spdlog/logger.h>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/lines.hpp"
 
 namespace ddprun {

@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -18,6 +19,9 @@ class logger;
 }
 
 namespace ddprun {
+
+// A stop that takes longer is told this often, with the ranks that still run.
+inline constexpr Duration kCountdownInterval = std::chrono::seconds(10);
 
 class StopCountdown {
  public:

@@ -20,6 +20,7 @@
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"
+#include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
 #include "launcher/front/sweep.hpp"

@@ -1,7 +1,6 @@
 // What a round waits for before it starts, and what is said of it.
 #include "agent/watch/device_release.hpp"
 
-#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,6 +1,5 @@
 #include "agent/watch/early_finish.hpp"
 
-#include "agent/config/limits.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "tests/support/catch.hpp"

@@ -1,7 +1,6 @@
 // What RoundWatch finds out of samples: ranks that hang, and ranks that ask the user.
 #include "agent/watch/hang.hpp"
 
-#include "agent/config/limits.hpp"
 #include "agent/watch/input_watch.hpp"
 #include "tests/support/catch.hpp"
 

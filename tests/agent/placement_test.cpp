@@ -1,7 +1,6 @@
 // The table of ranks at the start.
 #include "agent/config/placement.hpp"
 
-#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

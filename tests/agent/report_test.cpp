@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/error_file.hpp"
 #include "agent/report/quotation.hpp"
+#include "base/limits.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

@@ -1,9 +1,9 @@
 // The rules that decide a life or a death on one node: kill order, verdict.
 #include <signal.h>
 
-#include "agent/config/limits.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/report/verdict.hpp"
+#include "base/limits.hpp"
 #include "base/pipe_end.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <thread>
 
-#include "agent/config/limits.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/server_thread.hpp"

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include "agent/config/limits.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "tests/support/catch.hpp"

@@ -5,7 +5,6 @@
 
 #include <boost/json/parse.hpp>
 
-#include "agent/config/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

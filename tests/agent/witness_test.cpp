@@ -1,4 +1,5 @@
 // A worker that complains of other ranks is heard before they are stopped.
+#include "agent/node/round_driver.hpp"
 #include "tests/agent/written_ports.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,6 +1,5 @@
 // What ends in a stop has time for: workers where a failure ends the run (--failure-grace), and
 // what a dead worker left.
-#include "agent/config/limits.hpp"
 #include "tests/agent/group_driver.hpp"
 
 using namespace ddprun;

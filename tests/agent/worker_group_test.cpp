@@ -1,4 +1,5 @@
 #include "agent/node/worker_group.hpp"
+#include "agent/node/kill_order.hpp"
 
 #include "tests/agent/group_driver.hpp"
 

@@ -2,10 +2,10 @@
 // the error file of torch's recorder, and the events of a run.
 #include <chrono>
 
-#include "agent/config/limits.hpp"
 #include "agent/explain/explain.hpp"
 #include "agent/report/error_file.hpp"
 #include "agent/watch/timer_table.hpp"
+#include "base/limits.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace ddprun;

@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "agent/proc/limits.hpp"
 #include "tests/proc/console_support.hpp"
 
 using ddprun::Clock;

@@ -1,6 +1,5 @@
 #include "agent/output/console_queue.hpp"
 
-#include "agent/proc/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using ddprun::ConsoleQueue;

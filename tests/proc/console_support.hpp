@@ -6,7 +6,7 @@
 #include <string>
 
 #include "agent/output/console.hpp"
-#include "agent/proc/limits.hpp"
+#include "agent/output/console_queue.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 

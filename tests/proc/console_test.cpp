@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/console_queue.hpp"
 #include "tests/proc/console_support.hpp"
 
 using ddprun::Clock;

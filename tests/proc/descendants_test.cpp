@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "agent/proc/limits.hpp"
+#include "agent/proc/orphans.hpp"
 #include "tests/proc/grandchildren.hpp"
 #include "tests/proc/test_cgroup.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/proc/limits.hpp"
+#include "agent/output/prefixed_lines.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pieces.hpp"
 

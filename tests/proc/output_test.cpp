@@ -1,4 +1,6 @@
 #include "agent/output/output.hpp"
+#include "agent/output/console_queue.hpp"
+#include "agent/output/line_assembler.hpp"
 
 #include <signal.h>
 
@@ -6,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "agent/proc/limits.hpp"
+#include "base/limits.hpp"
 #include "tests/proc/stage.hpp"
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sentences.hpp"

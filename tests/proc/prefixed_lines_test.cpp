@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "agent/proc/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using ddprun::LiveLine;

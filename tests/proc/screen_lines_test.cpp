@@ -1,10 +1,10 @@
 #include "agent/output/screen_lines.hpp"
+#include "agent/output/line_assembler.hpp"
 
 #include <random>
 #include <string>
 #include <vector>
 
-#include "agent/proc/limits.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pieces.hpp"
 #include "tests/support/sentences.hpp"

@@ -2,7 +2,6 @@
 #include "agent/output/line_prefix.hpp"
 #include "agent/output/stream_route.hpp"
 #include "agent/output/tail.hpp"
-#include "agent/proc/limits.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::line_prefix;

@@ -5,8 +5,12 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/config/limits.hpp"
-#include "agent/proc/limits.hpp"
+#include "agent/node/kill_order.hpp"
+#include "agent/node/worker_group.hpp"
+#include "agent/watch/device_release.hpp"
+#include "agent/workers/round.hpp"
+#include "agent/workers/round_evidence.hpp"
+#include "base/limits.hpp"
 #include "base/pipe_end.hpp"
 #include "tests/sim/world.hpp"
 

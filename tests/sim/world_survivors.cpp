@@ -5,7 +5,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/proc/limits.hpp"
+#include "base/limits.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/config/limits.hpp"
+#include "agent/node/kill_order.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {

@@ -86,9 +86,7 @@ const std::vector<Room> kPureAgentRooms{
 
 // The agent acts here.
 const std::vector<Room> kAgentRooms{
-    {"agent/proc/",
-     {"base/", "net/", "agent/config/limits"},
-     {kProcess, kLog, kOptions, kTorch, kTensor}},
+    {"agent/proc/", {"base/", "net/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
     {"agent/output/",
      {"base/", "net/", "rendezvous/client/membership", "agent/config/", "agent/report/",
       "agent/proc/"},
