@@ -344,29 +344,24 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     if (single_node() && round == Round(1)) log_start();
     log_placement();
   };
-  hooks.running = [this, round] {
-    driver_.group_runs(round);
-    context_.round_runs();
-    context_.begin_control();
-    tell_that_it_started();
-  };
-  hooks.succeeded = [this, round](bool before) { driver_.group_succeeded(round, before); };
-  hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
+  hooks.tell = [this](client::Event event) { tell_of_round(std::move(event)); };
   hooks.stopping = [this](int workers) {
     const Duration timeout = context_.config().stopping.shutdown_timeout;
     context_.logger().warn(stop_line(stopped_by_, workers, timeout));
-  };
-  hooks.may_grow = [this, round](bool may) { driver_.feed(client::GroupMayGrow{round, may}); };
-  hooks.rank_gone = [this, round] { driver_.feed(client::RankGone{round}); };
-  hooks.left_before = [this, round] { driver_.feed(client::GroupLeftBefore{round}); };
-  hooks.quiet = [this, round](Duration lasts, std::optional<int> echo) {
-    driver_.feed(
-        client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});
   };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
     fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
   };
   return hooks;
+}
+
+void Agent::tell_of_round(client::Event event) {
+  const bool runs = std::holds_alternative<client::GroupRunning>(event);
+  driver_.feed(std::move(event));
+  if (!runs) return;
+  context_.round_runs();
+  context_.begin_control();
+  tell_that_it_started();
 }
 
 // It is said at once only if others have to be stopped first, which may take a while.
@@ -393,7 +388,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   carried_ = runner->hand_over();
   runner_ = nullptr;
   context_.log_unkillable(*last_);
-  driver_.group_over(round, outcome_of(*last_));
+  driver_.group_over(round, *last_);
   if (!single_node() && !driver_.end()) arm_late();                     // other nodes may take long
   if (!carried_.all.empty()) end_workers(std::exchange(carried_, {}));  // no round could be begun
 }

@@ -140,6 +140,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void show_wait(const client::Event& event);
   void note_state();
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
+  void tell_of_round(client::Event event);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
   void log_start();

@@ -16,8 +16,10 @@ void NodeDriver::begin() {
 }
 
 void NodeDriver::feed(client::Event event) {
+  const bool is_failure = std::holds_alternative<client::GroupFailed>(event);
   events_.push_back(std::move(event));
   if (!std::exchange(feeding_, true)) feed_queued();
+  if (is_failure) leave_if_asked();
 }
 
 void NodeDriver::feed_queued() {
@@ -77,33 +79,20 @@ void NodeDriver::fail(const Error& error) {
   leave(ports_.report_error(error), error.sentence);
 }
 
-void NodeDriver::group_runs(Round round) {
-  feed(client::GroupRunning{round});
-}
-
-void NodeDriver::group_succeeded(Round round, bool before) {
-  feed(client::GroupSucceeded{round, before});
-}
-
-void NodeDriver::group_failed(Round round, WorkerExit first) {
-  feed(client::GroupFailed{round, std::move(first)});
-  leave_if_asked();
-}
-
 void NodeDriver::fail_to_spawn(int exit_code, const std::string& reason) {
   leave(exit_code, reason);
 }
 
-void NodeDriver::group_over(Round round, GroupOutcome outcome) {
+void NodeDriver::group_over(Round round, const RoundResult& result) {
   has_group_ = false;
   // It holds what the next round needs here.
-  if (!outcome.unkillable.empty()) {
-    leave(kExitUnkillable, outcome.unkillable + " is still alive after SIGKILL");
+  if (const std::string alive = result.unkillable_worker(); !alive.empty()) {
+    leave(kExitUnkillable, alive + " is still alive after SIGKILL");
   }
-  if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);
-  feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped,
-                         std::move(outcome.ranks), std::move(outcome.waits),
-                         std::move(outcome.other_failure), outcome.alike, outcome.spared});
+  if (std::string line = result.untold_death_line(); !line.empty()) {
+    deferred_death_line_ = std::move(line);
+  }
+  feed(gone(round, result));
 }
 
 void NodeDriver::flush_deferred_death_line() {

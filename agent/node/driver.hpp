@@ -35,15 +35,10 @@ class NodeDriver {
   enum class By { kItself, kStop };
   void leave(int exit_code, const std::string& reason, By by = By::kItself);
 
-  void group_runs(Round round);
-  /// All workers exited with 0; what they left behind may still run. `before`: see GroupSucceeded.
-  void group_succeeded(Round round, bool before = false);
-  /// The first failure, while the workers that it takes along may still live.
-  void group_failed(Round round, WorkerExit first);
   /// A worker could not be started; the user has read why. Nor could it in the next round.
   void fail_to_spawn(int exit_code, const std::string& reason);
   /// Nothing of the group is left.
-  void group_over(Round round, GroupOutcome outcome);
+  void group_over(Round round, const RoundResult& result);
 
   /// Logs a failure whose line waited for the report of the run, which would have contained it.
   void flush_deferred_death_line();

@@ -46,8 +46,8 @@ class NodePorts {
   virtual void release_store(Round round) = 0;
   virtual void close_store(Round round) = 0;
 
-  /// Starts the workers: group_runs(), group_succeeded(), group_failed(), fail_to_spawn() follow
-  /// where they apply, and in every case group_over(), later. After an error nothing follows.
+  /// Starts the workers: what RoundPorts::tell() has follows with feed(), or fail_to_spawn(), and
+  /// in every case group_over(), later. After an error nothing follows.
   [[nodiscard]] virtual Result<void> start_group(const protocol::StartRound& round) = 0;
   /// The round is over elsewhere. Only while a group lives, like the next two.
   virtual void stop_group(const client::StopGroup& order) = 0;
@@ -55,9 +55,9 @@ class NodePorts {
   virtual void pass_stop_signal(int signal) = 0;
   /// Any other signal: the workers that run get it once.
   virtual void deliver_signal(const client::DeliverSignal& deliver) = 0;
-  /// The workers of all nodes are quiet: GroupQuiet follows with feed(), or group_failed().
+  /// The workers of all nodes are quiet: GroupQuiet follows, or GroupFailed.
   virtual void check_hang(const client::CheckHang& order) = 0;
-  /// Whether a worker failed and group_failed() is still to come.
+  /// Whether a worker failed and GroupFailed is still to come.
   [[nodiscard]] virtual bool failure_is_pending() const = 0;
 
   /// Replaces the timer before it; Tick follows.

@@ -10,9 +10,10 @@
 
 namespace ddprun {
 
-RoundDriver::RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started,
-                         Elsewhere elsewhere)
+RoundDriver::RoundDriver(RoundPorts& ports, Round round, WorkerGroup::Options options,
+                         TimePoint run_started, Elsewhere elsewhere)
     : ports_(ports),
+      round_(round),
       group_(options),
       run_started_(run_started),
       elsewhere_(elsewhere),
@@ -152,11 +153,11 @@ void RoundDriver::act(const Finish&) {
 
 void RoundDriver::act(const AllRunning&) {
   since_ = ports_.now();
-  ports_.running();
+  ports_.tell(client::GroupRunning{round_});
 }
 
 void RoundDriver::act(const AllSucceeded&) {
-  ports_.succeeded(group_.finished_before());
+  ports_.tell(client::GroupSucceeded{round_, group_.finished_before()});
 }
 
 void RoundDriver::act(const FirstFailure& action) {
@@ -223,7 +224,7 @@ void RoundDriver::spawn(LocalRank rank) {
   if (occupied || finished) return step(PutOff{rank});
   if (record.carried == WorkerRecord::Carried::kWaits) {
     const bool told = ports_.tell_round(rank);
-    if (!told && grows_) ports_.rank_gone();
+    if (!told && grows_) ports_.tell(client::RankGone{round_});
     return step(Spawned{rank, told});
   }
   if (ports_.await_room(rank)) return;
@@ -255,7 +256,7 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   const bool not_joined = record.carried != WorkerRecord::Carried::kNo && !grows_;
   const bool held = record.life == WorkerRecord::Life::kHeld;
   const bool out_of_round = held || not_joined;
-  if (held && !status.success()) ports_.rank_gone();
+  if (held && !status.success()) ports_.tell(client::RankGone{round_});
   if (out_of_round) return take(Exited{rank, status, left});  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
@@ -358,10 +359,11 @@ void RoundDriver::survives(LocalRank rank) {
 
 void RoundDriver::tell_of_growth() {
   const bool may = keeps_survivors_ && group_.may_grow();
-  if (std::exchange(may_grow_, may) != may) ports_.may_grow(may);
-  if (group_.is_torn() && !std::exchange(torn_, true)) ports_.rank_gone();
+  if (std::exchange(may_grow_, may) != may) ports_.tell(client::GroupMayGrow{round_, may});
+  if (group_.is_torn() && !std::exchange(torn_, true)) ports_.tell(client::RankGone{round_});
   const bool unknown = group_.has_left_before() && !may;  // else the same is known
-  if (unknown && !std::exchange(has_left_before_, true)) ports_.left_before();
+  if (!unknown || std::exchange(has_left_before_, true)) return;
+  ports_.tell(client::GroupLeftBefore{round_});
 }
 
 void RoundDriver::look() {
@@ -396,7 +398,7 @@ void RoundDriver::give_up(const GiveUp& order) {
   set_times(*given_up_, ports_.now());
   step(GivenUp{rank});
   failure_reported_ = true;
-  ports_.failed(*given_up_);
+  ports_.tell(client::GroupFailed{round_, *given_up_});
   end_if_over();
 }
 
@@ -415,7 +417,7 @@ void RoundDriver::evidence_found(RawEvidence raw) {
   add_evidence(exit, raw);
   error_json_ = std::move(raw.error_json);
   failure_reported_ = true;
-  ports_.failed(exit);
+  ports_.tell(client::GroupFailed{round_, exit});
   end_if_over();
 }
 

@@ -36,7 +36,7 @@ class RoundDriver {
   /// Whether other nodes have ranks of the round, too.
   enum class Elsewhere { kNoRanks, kRanks };
   /// `run_started`: of ddprun, for the report.
-  RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started,
+  RoundDriver(RoundPorts& ports, Round round, WorkerGroup::Options options, TimePoint run_started,
               Elsewhere elsewhere = Elsewhere::kNoRanks);
 
   /// Once. After an earlier stop nothing is started.
@@ -82,7 +82,7 @@ class RoundDriver {
 
   /// Nothing of the round is waited for any more, and its failure was reported.
   [[nodiscard]] bool over() const { return group_.over() && !failure_is_unreported(); }
-  /// Whether a worker failed and failed() is still to come: its files are being read.
+  /// Whether a worker failed and GroupFailed is still to come: its files are being read.
   [[nodiscard]] bool failure_is_unreported() const {
     return group_.first_failure() && !failure_reported_;
   }
@@ -162,6 +162,7 @@ class RoundDriver {
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
   RoundPorts& ports_;
+  const Round round_;
   WorkerGroup group_;
   TimePoint run_started_;
   Elsewhere elsewhere_;

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,15 @@
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {
+
+// How long the log of a worker that failed is waited for, before the others are stopped.
+inline constexpr std::chrono::milliseconds kComplaintMax{200};
+// How long evidence of a failure is waited for that lies in files of the log directory: the report
+// goes out without what a file system that stalls does not give.
+inline constexpr std::chrono::seconds kEvidenceMax{1};
 
 struct GiveUp;
 
@@ -157,19 +165,11 @@ class RoundPorts {
   }
   virtual void recovered(const Recovery& recovery) { static_cast<void>(recovery); }
 
-  // For the owner of the round, which may answer with request_stop() or end().
-  virtual void running() = 0;  // all workers were started
-  /// Whether all workers take part in this round, and can take another one as they are.
-  virtual void may_grow(bool may) { static_cast<void>(may); }
-  /// A worker that is held has ended, one cannot be told of this round, which grows, or one
-  /// finished the round before and others are in this one: others may wait for it.
-  virtual void rank_gone() {}
-  /// No worker is in the round before this one, which grows.
-  virtual void left_before() {}
-  /// All exited with 0; what they left behind may still run. `before`: they finished the round
-  /// before, and have not taken this one.
-  virtual void succeeded(bool before) = 0;
-  virtual void failed(const WorkerExit& first) = 0;  // with its evidence
+  /// For the membership, which may answer with end(): GroupRunning, GroupSucceeded, GroupFailed
+  /// with its evidence, GroupMayGrow, GroupLeftBefore; RankGone of a worker that is held and has
+  /// ended, of one that cannot be told of this round, which grows, or that finished the round
+  /// before while others are in this one.
+  virtual void tell(client::Event event) = 0;
   virtual void spawn_failed(const SpawnFailed& failure) = 0;
   /// The driver is over(): what is left is to read the output of the workers that exited.
   virtual void round_over() = 0;

@@ -4,22 +4,29 @@
 
 namespace ddprun {
 
-GroupOutcome outcome_of(const RoundResult& result) {
-  GroupOutcome outcome;
-  if (result.state == GroupState::kSucceeded) return outcome;
-  if (!result.unkillable.empty()) outcome.unkillable = who(result.unkillable.front().worker);
-  const bool unlogged = result.death_logged == RoundResult::Logged::kNo;
-  outcome.death_line = result.death_line;
-  if (result.failure && unlogged) outcome.death_line = death_line(*result.failure, 0);
-  outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
-  outcome.spared = std::chrono::duration_cast<std::chrono::milliseconds>(result.spared);
-  outcome.killed = result.killed;
-  outcome.stopped = result.stopped;
-  outcome.ranks = result.ranks;
-  outcome.waits = result.waits;
-  outcome.other_failure = result.other_failure;
-  outcome.alike = result.alike;
-  return outcome;
+std::string RoundResult::unkillable_worker() const {
+  const bool has_one = state != GroupState::kSucceeded && !unkillable.empty();
+  return has_one ? who(unkillable.front().worker) : "";
+}
+
+std::string RoundResult::untold_death_line() const {
+  if (state == GroupState::kSucceeded) return "";
+  return failure && death_logged == Logged::kNo ? ddprun::death_line(*failure, 0) : death_line;
+}
+
+client::GroupGone gone(Round round, const RoundResult& result) {
+  using protocol::Milliseconds;
+  using std::chrono::duration_cast;
+  if (result.state == GroupState::kSucceeded) return {round};
+  return {round,
+          duration_cast<Milliseconds>(result.stop_took),
+          result.killed,
+          result.stopped,
+          result.ranks,
+          result.waits,
+          result.other_failure,
+          result.alike,
+          duration_cast<Milliseconds>(result.spared)};
 }
 
 }  // namespace ddprun

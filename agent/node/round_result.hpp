@@ -12,6 +12,7 @@
 #include "agent/report/report.hpp"
 #include "base/store_wait.hpp"
 #include "base/worker_exit.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {
 
@@ -42,24 +43,16 @@ struct RoundResult {
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
   }
+  /// A worker that is still alive after SIGKILL; empty: none, or the round succeeded.
+  [[nodiscard]] std::string unkillable_worker() const;
+  /// Of a failure that has had no line; empty: none.
+  [[nodiscard]] std::string untold_death_line() const;
   [[nodiscard]] CleanupFacts cleanup_facts() const {
     return {stopped, descendants, static_cast<int>(unkillable.size()), stop_took};
   }
 };
 
-/// How the workers of a round ended on this node; nothing is set after a success.
-struct GroupOutcome {
-  std::string unkillable{};  // what is still alive after SIGKILL; empty: nothing
-  std::string death_line{};  // of a failure that has had no line; empty: none
-  std::chrono::milliseconds stop_took{0};
-  std::chrono::milliseconds spared{0};
-  int killed = 0;
-  int stopped = 0;
-  std::vector<RankFacts> ranks{};
-  std::vector<StoreWait> waits{};
-  std::optional<WorkerExit> other_failure{};
-  int alike = 0;
-};
-[[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
+/// What the membership learns of it; after a success no more than that it is over.
+[[nodiscard]] client::GroupGone gone(Round round, const RoundResult& result);
 
 }  // namespace ddprun

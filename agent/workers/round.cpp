@@ -63,7 +63,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
                              inputs_.facts.master_port, may_ask_for_input(inputs_)})),
       evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
-      driver_(*this,
+      driver_(*this, inputs_.facts.round,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
                ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished,
@@ -77,7 +77,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
 
 std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, RoundInputs inputs) {
   const bool gone = inputs.facts.grows && !all_stay(inputs);
-  if (gone) inputs.hooks.rank_gone();
+  if (gone) inputs.hooks.tell(client::RankGone{inputs.facts.round});
   inputs.facts.grows = inputs.facts.grows && !gone;
   if (gone) inputs.carried.finished.clear();
   auto runner = std::make_shared<RoundRunner>(std::move(executor), std::move(inputs));
@@ -93,7 +93,10 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
     if (const auto runner = self.lock()) runner->driver_.give_up(order);
   });
-  watch_->on_quiet(inputs_.hooks.quiet);
+  watch_->on_quiet([tell = inputs_.hooks.tell, round = inputs_.facts.round](
+                       Duration lasts, std::optional<int> echo) {
+    tell(client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});
+  });
   watch_->on_input([self = weak_from_this()](const InputWatch::News& news) {
     if (const auto runner = self.lock()) runner->tell_input(news);
   });
@@ -495,13 +498,16 @@ void RoundRunner::running() {
     prepare_warm_restart();
   }
   inputs_.events.record(std::move(started));
-  inputs_.hooks.running();
-  tell_spares();
 }
 
-void RoundRunner::failed(const WorkerExit& first) {
-  inputs_.events.record(first_failure_event(inputs_.facts.round, first));
-  inputs_.hooks.failed(first);
+void RoundRunner::tell(client::Event event) {
+  const bool runs = std::holds_alternative<client::GroupRunning>(event);
+  if (runs) running();
+  if (const auto* failed = std::get_if<client::GroupFailed>(&event)) {
+    inputs_.events.record(first_failure_event(inputs_.facts.round, failed->first));
+  }
+  inputs_.hooks.tell(std::move(event));
+  if (runs) tell_spares();
 }
 
 asio::awaitable<void> RoundRunner::drain_outputs() {

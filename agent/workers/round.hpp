@@ -46,25 +46,15 @@ class logger;
 
 namespace ddprun {
 
-// How long the log of a worker that failed is waited for, before the others are stopped.
-inline constexpr std::chrono::milliseconds kComplaintMax{200};
 // Between two looks at the processor time of the workers.
 inline constexpr std::chrono::seconds kCpuSampleInterval{10};
 
 /// Called while the round runs.
 struct RoundHooks {
-  std::function<void()> opened;   // the log files are there, no worker was started yet
-  std::function<void()> running;  // all workers were started
-  /// All workers exited with 0. What they left behind may still run.
-  std::function<void(bool before)> succeeded;  // see GroupSucceeded
-  /// The first failure, as soon as it is learned. The workers it drags along still run.
-  std::function<void(const WorkerExit& first)> failed;
-  std::function<void(int workers)> stopping;  // by a signal to ddprun
+  std::function<void()> opened;  // the log files are there, no worker was started yet
+  std::function<void(client::Event event)> tell;  // see RoundPorts; GroupQuiet, too
+  std::function<void(int workers)> stopping;      // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
-  std::function<void(bool may)> may_grow;                              // see GroupMayGrow
-  std::function<void()> rank_gone;                                     // see RankGone
-  std::function<void()> left_before;                                   // see GroupLeftBefore
-  std::function<void(Duration lasts, std::optional<int> echo)> quiet;  // see GroupQuiet
 };
 
 /// What a round is run with; config, environment and logger outlive it.
@@ -230,12 +220,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void log_left_behind(const LeftBehindFacts& facts) override;
   void log_again(const WorkerName& worker, const ExitStatus& status) override;
   void recovered(const Recovery& recovery) override;
-  void running() override;
-  void may_grow(bool may) override { inputs_.hooks.may_grow(may); }
-  void rank_gone() override { inputs_.hooks.rank_gone(); }
-  void left_before() override { inputs_.hooks.left_before(); }
-  void succeeded(bool before) override { inputs_.hooks.succeeded(before); }
-  void failed(const WorkerExit& first) override;
+  void tell(client::Event event) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override {
     watch_->end();
@@ -248,6 +233,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] static boost::asio::awaitable<void> wait_for_devices(
       std::shared_ptr<RoundRunner> self);
   void on_files(Files files);
+  void running();
   void ask_warm_workers();
   [[nodiscard]] Result<void> open_output(Worker& started);
   void tell_warm_starts();

@@ -24,10 +24,6 @@
 
 namespace ddprun {
 
-// How long evidence of a failure is waited for that lies in files of the log directory: the report
-// goes out without what a file system that stalls does not give.
-inline constexpr std::chrono::seconds kEvidenceMax{1};
-
 class RoundEvidence {
  public:
   /// `descriptor_limit` is that of the workers; none: that of this process.

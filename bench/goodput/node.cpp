@@ -81,7 +81,8 @@ Result<void> Cluster::Node::start_group(const protocol::StartRound& start) {
   ending_ = false;
   cluster_.on_group_started(group_);
   at(now(), [number = group_](Node& node) {
-    if (node.group_ == number && !node.ending_) node.driver_.group_runs(Round(number));
+    const bool runs = node.group_ == number && !node.ending_;
+    if (runs) node.driver_.feed(client::GroupRunning{Round(number)});
   });
   const bool survives = has_state_ && options.restart == Restart::kFailed;
   has_state_ = true;
@@ -106,7 +107,7 @@ void Cluster::Node::fail_process() {
   has_state_ = false;
   WorkerExit exit;
   exit.worker.host = "n" + std::to_string(id_);
-  driver_.group_failed(Round(group_), std::move(exit));
+  driver_.feed(client::GroupFailed{Round(group_), std::move(exit)});
   end_group();
 }
 

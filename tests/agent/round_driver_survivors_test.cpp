@@ -15,7 +15,7 @@ struct Kept {
   RoundDriver driver;
 
   explicit Kept(const std::vector<LocalRank>& carried = {}, bool grows = false)
-      : driver(ports, {2, 30s, 10s, 60s, carried, grows}, TimePoint(990s)) {
+      : driver(ports, Round(1), {2, 30s, 10s, 60s, carried, grows}, TimePoint(990s)) {
     ports.driver_ = &driver;
     ports.survivors_ = {carried.begin(), carried.end()};
   }

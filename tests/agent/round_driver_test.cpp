@@ -238,7 +238,7 @@ TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is name
   CHECK(result.descendants == 8);  // of the worker that has ended
   CHECK(result.stopped == 1);
   CHECK(result.killed == 0);
-  CHECK(outcome_of(result).unkillable == "rank 1 (local 1, pid 101) on gpu-01");
+  CHECK(result.unkillable_worker() == "rank 1 (local 1, pid 101) on gpu-01");
   round.exits(1, ExitStatus::signaled(SIGKILL));  // after all
   CHECK(round.ports.written() == "");
 }
@@ -365,25 +365,25 @@ TEST_CASE("an exit names the signal that ended it, whichever was passed on last"
   CHECK(passed(ExitStatus::exited(1)) == SIGINT);  // as Python does
 }
 
-TEST_CASE("a failure that had no line has one in the outcome, a success has no outcome") {
+TEST_CASE("a failure that had no line has one in the result, a success has none") {
   TwoWorkers logged;
   logged.run();
   logged.exits(1, kFailed);
   logged.exits(0, kGone);
   logged.driver.evidence_found({});
-  CHECK(outcome_of(logged.driver.result()).death_line.empty());
-  CHECK(outcome_of(logged.driver.result()).stopped == 1);
+  CHECK(logged.driver.result().untold_death_line().empty());
+  CHECK(gone(Round(1), logged.driver.result()).stopped == 1);
   TwoWorkers last;
   last.run();
   last.exits(0, kDone);
   last.exits(1, kFailed);
   last.driver.evidence_found({});
-  CHECK_FALSE(outcome_of(last.driver.result()).death_line.empty());
+  CHECK_FALSE(last.driver.result().untold_death_line().empty());
   TwoWorkers done;
   done.run();
   done.exits(0, kDone);
   done.exits(1, kDone);
-  CHECK(outcome_of(done.driver.result()).death_line.empty());
+  CHECK(done.driver.result().untold_death_line().empty());
 }
 
 TEST_CASE("a worker that fails like the first one is counted as that, not as stopped") {
@@ -399,7 +399,7 @@ TEST_CASE("a worker that fails like the first one is counted as that, not as sto
   const RoundResult alike = after(ExitStatus::exited(3), "rank 1: no such file");
   CHECK(alike.alike == 1);
   CHECK(alike.stopped == 0);
-  CHECK(outcome_of(alike).alike == 1);
+  CHECK(gone(Round(1), alike).alike == 1);
   for (const RoundResult& other :
        {after(ExitStatus::exited(3), "bye"), after(ExitStatus::exited(4), "rank 1: no such file"),
         after(ExitStatus::signaled(SIGTERM), "rank 1: no such file"),

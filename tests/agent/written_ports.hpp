@@ -43,9 +43,6 @@ class WrittenPorts final : public RoundPorts {
     write("tell", rank);
     return can_tell_;
   }
-  void may_grow(bool may) override { may_grow_ = may; }
-  void rank_gone() override { rank_gone_ = true; }
-  void left_before() override { write("left the round before"); }
   void log_again(const WorkerName& worker, const ExitStatus&) override {
     write(std::to_string(worker.local_rank.value()) + " starts again");
   }
@@ -108,13 +105,18 @@ class WrittenPorts final : public RoundPorts {
   void log_left_behind(const LeftBehindFacts& facts) override {
     write("log that " + facts.names.front() + " is left");
   }
-  void running() override { write("running"); }
-  void succeeded(bool before) override {
-    write(before ? "succeeded in the round before" : "succeeded");
-  }
-  void failed(const WorkerExit& first) override {
-    write("failed", first.worker.local_rank);
-    failure_ = first;
+  void tell(client::Event event) override {
+    if (std::holds_alternative<client::GroupRunning>(event)) write("running");
+    if (const auto* may = std::get_if<client::GroupMayGrow>(&event)) may_grow_ = may->may_grow;
+    if (std::holds_alternative<client::RankGone>(event)) rank_gone_ = true;
+    if (std::holds_alternative<client::GroupLeftBefore>(event)) write("left the round before");
+    if (const auto* all = std::get_if<client::GroupSucceeded>(&event)) {
+      write(all->before ? "succeeded in the round before" : "succeeded");
+    }
+    if (const auto* failed = std::get_if<client::GroupFailed>(&event)) {
+      write("failed", failed->first.worker.local_rank);
+      failure_ = failed->first;
+    }
   }
   void spawn_failed(const SpawnFailed& failure) override { write("spawn failed", failure.rank); }
   void round_over() override { write("over"); }
@@ -151,7 +153,7 @@ class WrittenPorts final : public RoundPorts {
 /// A round of two workers, with a grace of 30 s.
 struct TwoWorkers {
   WrittenPorts ports;
-  RoundDriver driver{ports, {2, 30s}, TimePoint(990s)};
+  RoundDriver driver{ports, Round(1), {2, 30s}, TimePoint(990s)};
 
   TwoWorkers() { ports.driver_ = &driver; }
 

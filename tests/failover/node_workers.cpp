@@ -24,7 +24,7 @@ Result<void> Node::start_group(const StartRound& start) {
     if (!group_ || group_->number != number || group_->state != Group::State::kSpawning) return;
     group_->state = Group::State::kRunning;
     world_.on_group(options_.process);
-    driver_->group_runs(group_->start.stamp.number);
+    driver_->feed(client::GroupRunning{group_->start.stamp.number});
   });
   return {};
 }
@@ -47,7 +47,7 @@ void Node::end_group() {
     const Round round = group_->start.stamp.number;
     group_.reset();
     world_.on_group(options_.process);
-    driver_->group_over(round, GroupOutcome{});
+    driver_->group_over(round, RoundResult{});
   });
 }
 
@@ -59,7 +59,7 @@ void Node::fail_worker(int exit_code) {
     exit.status = ExitStatus::exited(exit_code);
     const Round round = group_->start.stamp.number;
     end_group();
-    driver_->group_failed(round, exit);
+    driver_->feed(client::GroupFailed{round, exit});
   });
 }
 
@@ -67,7 +67,7 @@ void Node::succeed() {
   post([this] {
     if (!works()) return;
     const Round round = group_->start.stamp.number;
-    driver_->group_succeeded(round);
+    driver_->feed(client::GroupSucceeded{round});
     end_group();
   });
 }

@@ -393,7 +393,7 @@ class World {
   [[nodiscard]] Duration evidence_time(int node);
   void on_group_step(int node);
   void group_runs(int node, int generation);
-  void group_succeeds(int node, bool before);
+  void check_success(int node, bool before);
   void group_over(int node, int generation);
 
   // world_survivors.cpp: its processes that are kept.
@@ -401,7 +401,6 @@ class World {
   void lose_held(int node);
   void take_spares(Group& group, std::vector<LocalRank>& carried);
   void see_late_exit(int node, LocalRank rank);
-  void rank_gone(int node);
   void say_survives(int node, int generation, LocalRank rank);
   void take_round(int node, int generation, LocalRank rank);
   void fail_unjoined(int node, int generation, LocalRank rank, ExitStatus status);

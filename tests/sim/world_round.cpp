@@ -8,8 +8,6 @@
 #include "agent/node/kill_order.hpp"
 #include "agent/node/worker_group.hpp"
 #include "agent/watch/device_release.hpp"
-#include "agent/workers/round.hpp"
-#include "agent/workers/round_evidence.hpp"
 #include "base/limits.hpp"
 #include "base/pipe_end.hpp"
 #include "tests/sim/world.hpp"
@@ -166,20 +164,14 @@ class World::GroupPorts final : public RoundPorts {
   void log_left_behind(const LeftBehindFacts& facts) override {
     require(!facts.names.empty(), "nothing was left behind, and is told");
   }
-  void running() override { world_.group_runs(id_, generation_); }
-  void may_grow(bool may) override {
-    const client::GroupMayGrow said{group().round.stamp.number, may};
-    world_.drive(id_, [&](NodeDriver& driver) { driver.feed(said); });
-  }
-  void rank_gone() override { world_.rank_gone(id_); }
-  void left_before() override {
-    const client::GroupLeftBefore left{group().round.stamp.number};
-    world_.drive(id_, [&](NodeDriver& driver) { driver.feed(left); });
-  }
-  void succeeded(bool before) override { world_.group_succeeds(id_, before); }
-  void failed(const WorkerExit& first) override {
-    const Round round = group().round.stamp.number;
-    world_.drive(id_, [&](NodeDriver& driver) { driver.group_failed(round, first); });
+  void tell(client::Event event) override {
+    if (std::holds_alternative<client::GroupRunning>(event)) {
+      return world_.group_runs(id_, generation_);
+    }
+    if (const auto* all = std::get_if<client::GroupSucceeded>(&event)) {
+      world_.check_success(id_, all->before);
+    }
+    world_.drive(id_, [&](NodeDriver& driver) { driver.feed(event); });
   }
   void spawn_failed(const SpawnFailed& failure) override {
     const std::string& sentence = failure.error.sentence;
@@ -262,14 +254,16 @@ void World::start_group(int id, const protocol::StartRound& round) {
   if (options_.spare_percent > 0 && !options.grows) take_spares(group, options.carried);
   using Elsewhere = RoundDriver::Elsewhere;
   group.driver =
-      std::make_unique<RoundDriver>(*group.ports, options, group.ports->now(),
+      std::make_unique<RoundDriver>(*group.ports, round.stamp.number, options, group.ports->now(),
                                     round.group_size > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks);
   node.group = std::move(group);
   for (const LocalRank rank : options.carried) {
     if (!options_.steady && random_.chance(5)) lose_kept(id, rank, 2 * options_.spawn_max);
     see_late_exit(id, rank);
   }
-  if (gone) rank_gone(id);
+  if (gone) {
+    drive(id, [&](NodeDriver& driver) { driver.feed(client::RankGone{round.stamp.number}); });
+  }
   node.group->driver->begin();
 }
 
@@ -431,7 +425,7 @@ void World::group_runs(int id, int generation) {
   group->running = true;
   const protocol::StartRound round = group->round;
   record(id, Seen::kRuns);
-  drive(id, [&](NodeDriver& driver) { driver.group_runs(round.stamp.number); });
+  drive(id, [&](NodeDriver& driver) { driver.feed(client::GroupRunning{round.stamp.number}); });
   auto& runners = running_[key_of(round.stamp)];
   runners.emplace_back(id, generation);
   if (static_cast<int>(runners.size()) < round.group_size) return;
@@ -446,7 +440,7 @@ void World::group_runs(int id, int generation) {
   }
 }
 
-void World::group_succeeds(int id, bool before) {
+void World::check_success(int id, bool before) {
   Node& node = nodes_[index(id)];
   const Round round = node.group->round.stamp.number;
   node.group->succeeded = true;
@@ -454,7 +448,6 @@ void World::group_succeeds(int id, bool before) {
   checker_.on_group_succeeded(node.process, round, before);
   say(node.options.host + "'s workers ended with 0" + (before ? ", in the round before" : ""));
   if (before) require(finished_before(*node.group), "workers did not finish the round before");
-  drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round, before); });
 }
 
 void World::group_over(int id, int generation) {
@@ -465,7 +458,6 @@ void World::group_over(int id, int generation) {
     check_round_over(id, result);
     record(id, Seen::kOver);
     const Round round = group.round.stamp.number;
-    const GroupOutcome outcome = outcome_of(result);
     const bool stopped = result.state != State::kSucceeded;
     node.holds_unkillable = stopped && !result.unkillable.empty();
     for (const LocalRank rank : group.driver->released()) {
@@ -474,8 +466,9 @@ void World::group_over(int id, int generation) {
     node.finished = group.driver->finished();
     node.group.reset();
     checker_.on_group_gone(node.process);
-    if (!outcome.unkillable.empty()) expect_leave(id, outcome.unkillable);
-    drive(id, [&](NodeDriver& driver) { driver.group_over(round, outcome); });
+    const std::string alive = result.unkillable_worker();
+    if (!alive.empty()) expect_leave(id, alive);
+    drive(id, [&](NodeDriver& driver) { driver.group_over(round, result); });
     require(node.carried.empty(), "workers are released, and no round takes them over");
   });
 }

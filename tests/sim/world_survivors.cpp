@@ -15,11 +15,6 @@ namespace {
 constexpr Duration kFreedWithin = seconds(8);
 }  // namespace
 
-void World::rank_gone(int id) {
-  const client::RankGone gone{nodes_[index(id)].group->round.stamp.number};
-  drive(id, [&](NodeDriver& driver) { driver.feed(gone); });
-}
-
 // What it is told of, it takes some time later, or never, or it ends.
 void World::tell_round(int id, int generation, LocalRank rank) {
   Group& group = *nodes_[index(id)].group;
