@@ -28,8 +28,8 @@ namespace {
 constexpr const char* kSuffix = ".sock";
 // A socket gets its name when it listens: who finds one that refuses may remove it.
 constexpr const char* kUnfinished = ".new";
-// Names beside the directory that may be another one of this user.
-constexpr int kOthersMax = 1024;
+// Names beside the directory that may be another one of this user: looked at in about 0.1 s.
+constexpr int kOthersMax = 65'536;
 // Beside the socket, with the name of the run.
 constexpr const char* kAbout = ".run";
 

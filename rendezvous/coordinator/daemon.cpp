@@ -3,6 +3,7 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -22,6 +23,9 @@ namespace ddprun::coordinator {
 namespace asio = boost::asio;
 
 namespace {
+
+// The event loop, its log, signals, the file of its runs, lookups in /proc.
+constexpr std::size_t kOwnDescriptors = 32;
 
 int fail(const Error& error) {
   std::fprintf(stderr, "ddprun-rdzvd: %s\n", error.sentence.c_str());
@@ -70,7 +74,9 @@ int run(const DaemonOptions& options) try {
   const auto log = make_log(output);
   ServerOptions served{options.store,  log,           std::nullopt, secret, options.certificates,
                        options.limits, options.status};
-  served.live_runs = open_live_runs(options, output, log);
+  const auto live_runs = served.live_runs = open_live_runs(options, output, log);
+  served.store.connections =
+      std::min(served.store.connections, descriptors_for_clients(kOwnDescriptors));
   const auto server = open_server(io.get_executor(), options.bind, options.port, std::move(served));
   if (!server) return fail(server.error());
   const bool is_closed = secret != nullptr || options.certificates;
@@ -86,6 +92,7 @@ int run(const DaemonOptions& options) try {
   // daemon.
   signals.async_wait([&](const boost::system::error_code&, int) {
     (*server)->close();
+    if (live_runs) live_runs->hurry();
     asio::co_spawn(io, output.idle(Clock::now() + kDiskHurryMax),
                    [&io](const std::exception_ptr&) { io.stop(); });
   });

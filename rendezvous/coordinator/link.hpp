@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/budget.hpp"
 #include "base/clock.hpp"
@@ -99,7 +100,13 @@ struct Link : net::Connection {
   bool awaited = false;           // closing with a last message that the agent may still read
   std::size_t partial = 0;        // counted bytes of its incomplete frame or request
   std::shared_ptr<RunEntry> run;  // set by its hello
-  std::string held;               // first bytes, a part of a handshake, or an HTTP request
+  /// Of an agent: where its workers are, until its node is a member of a round.
+  struct Workers {
+    AgentId agent;
+    std::vector<std::string> addresses;
+  };
+  std::optional<Workers> workers;
+  std::string held;  // first bytes, a part of a handshake, or an HTTP request
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   std::unique_ptr<net::TlsSession> tls;           // null: clear text
   Outbox outbox;

@@ -130,7 +130,10 @@ LiveRuns::LiveRuns(std::string path, DiskThread thread, Warn warn, TimePoint sta
   auto lineages = read_lineages(path_);
   if (!lineages) warn_("runs before this start are not known: " + lineages.error().sentence);
   if (!lineages) return;
-  for (auto& [run, lineage] : *lineages) runs_.emplace(run, Live{std::move(lineage), true});
+  for (auto& [run, lineage] : *lineages) {
+    if (runs_.size() >= kLiveRunsMax) break;
+    runs_.emplace(run, Live{std::move(lineage), true});
+  }
 }
 
 bool LiveRuns::had_round(const RunId& run) const {
@@ -139,9 +142,12 @@ bool LiveRuns::had_round(const RunId& run) const {
 }
 
 bool LiveRuns::is_held_back(const protocol::Hello& hello, TimePoint now) const {
-  if (now >= awaited_until_ || !had_round(hello.run_id)) return false;
-  const std::string& lineage = runs_.at(hello.run_id.value()).lineage;
-  return !hello.claim || round::lineage_of(hello.claim->stamp.author) != lineage;
+  return now < awaited_until_ && had_round(hello.run_id) && !is_member(hello);
+}
+
+bool LiveRuns::is_member(const protocol::Hello& hello) const {
+  return hello.claim && had_round(hello.run_id) &&
+         round::lineage_of(hello.claim->stamp.author) == runs_.at(hello.run_id.value()).lineage;
 }
 
 std::string LiveRuns::lineage_for(const RunId& run) const {
@@ -151,8 +157,9 @@ std::string LiveRuns::lineage_for(const RunId& run) const {
 
 void LiveRuns::keep(const RunId& run, const std::string& lineage) {
   Live& live = runs_[run.value()];
+  live.is_from_file = false;
   if (live.lineage == lineage) return;
-  live = {lineage, false};
+  live.lineage = lineage;
   save();
 }
 
@@ -168,7 +175,7 @@ void LiveRuns::forget(const RunId& run, const std::string& lineage) {
 void LiveRuns::save() {
   is_stale_ = is_saving_;
   if (std::exchange(is_saving_, true)) return;
-  if (quota_.try_take(Clock::now())) return write();
+  if (hurries_ || quota_.try_take(Clock::now())) return write();
   next_save_.expires_after(kSaveInterval);
   next_save_.async_wait([waiting = weak_from_this()](const boost::system::error_code& error) {
     const auto self = waiting.lock();
@@ -180,6 +187,7 @@ void LiveRuns::write() {
   is_stale_ = false;
   json::array runs;
   for (const auto& [run, live] : runs_) {
+    if (live.is_from_file && runs_.size() > kLiveRunsMax) continue;
     runs.push_back(json::object{{kRunId, run}, {kLineage, live.lineage}});
   }
   const auto error = std::make_shared<int>(0);
@@ -188,6 +196,11 @@ void LiveRuns::write() {
                [error, waiting = weak_from_this()] {
                  if (const auto self = waiting.lock()) self->written(*error);
                });
+}
+
+void LiveRuns::hurry() {
+  hurries_ = true;
+  if (next_save_.cancel() > 0) write();
 }
 
 void LiveRuns::written(int error) {

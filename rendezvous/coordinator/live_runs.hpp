@@ -33,6 +33,10 @@ inline constexpr std::chrono::seconds kMembersAwaited{5};
 inline constexpr int kSavesAtOnce = 64;
 inline constexpr std::chrono::seconds kSaveInterval{1};
 
+/// More runs than a daemon has by default: of those in the file that have not come back, the others
+/// are dropped.
+inline constexpr std::size_t kLiveRunsMax = 4096;
+
 class LiveRuns : public std::enable_shared_from_this<LiveRuns> {
  public:
   using Warn = std::function<void(const std::string& sentence)>;
@@ -43,13 +47,17 @@ class LiveRuns : public std::enable_shared_from_this<LiveRuns> {
 
   /// Whether the run had a round when the daemon before this one ended.
   [[nodiscard]] bool had_round(const RunId& run) const;
+  /// Whether a hello shows that its node was in that round.
+  [[nodiscard]] bool is_member(const protocol::Hello& hello) const;
   /// Whether a hello has to wait for the members of that run: it does not show that it is one.
   [[nodiscard]] bool is_held_back(const protocol::Hello& hello, TimePoint now) const;
   /// For the authors of a run: the one in the file, or a new one.
   [[nodiscard]] std::string lineage_for(const RunId& run) const;
 
-  /// The run has a round.
+  /// The run has a round, whose author has this lineage.
   void keep(const RunId& run, const std::string& lineage);
+  /// Begins what waits for its time: this process is about to end.
+  void hurry();
   /// It has ended, unless a later one has its name.
   void forget(const RunId& run, const std::string& lineage);
 
@@ -72,6 +80,7 @@ class LiveRuns : public std::enable_shared_from_this<LiveRuns> {
   LogQuota quota_{kSavesAtOnce, kSaveInterval};
   boost::asio::steady_timer next_save_;  // runs only while the quota is used up
   bool has_warned_ = false;
+  bool hurries_ = false;
 };
 
 /// Where a daemon at this address keeps them: in $STATE_DIRECTORY, $XDG_STATE_HOME/ddprun or

@@ -27,6 +27,7 @@ bool is_leave(const round::Event& event) {
 }  // namespace
 
 void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
+  const bool had_round = entry->run.had_round();
   round::Actions actions = entry->run.step(event, Clock::now());
   if (options_.on_record && !tell_record(*entry)) {
     unsaid_ = Unsaid{entry, std::move(actions)};
@@ -34,6 +35,7 @@ void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::E
     return options_.on_record(last_record_);
   }
   perform(*entry, std::move(actions));
+  if (!had_round && entry->run.had_round()) admit_members(*entry);
   keep_if_live(*entry);
   forget_if_unused(entry);
 }

@@ -33,7 +33,6 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   RunEntry(boost::asio::any_io_executor executor, round::RunOptions options, std::string from)
       : id(options.run_id),
         founder(std::move(from)),
-        lineage(round::lineage_of(options.author)),
         run(std::move(options)),
         timer(std::move(executor)) {}
 
@@ -43,11 +42,11 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   };
   RunId id;
   std::string founder;  // the network of its first agent
-  std::string lineage;  // of its author; empty: it has none
   round::Run run;
   boost::asio::steady_timer timer;
   std::optional<TimePoint> finished_at;  // kept to answer late agents
   std::deque<Line> notes;
+  std::string kept{};  // the lineage that LiveRuns keeps for it; empty: none
   LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
@@ -158,10 +157,11 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
   void strip(const Link& link, protocol::Hello& hello);
   [[nodiscard]] bool is_held_back(const protocol::Hello& hello, const RunEntry* entry) const;
-  void keep_if_live(const RunEntry& entry);
+  void keep_if_live(RunEntry& entry);
   [[nodiscard]] static bool can_coordinate(const Link& link, const round::Peer& peer,
                                            const protocol::Hello& hello);
-  void admit_to_store(const Link& link, std::vector<std::string> addresses);
+  void admit_to_store(Link& link);
+  void admit_members(const RunEntry& entry);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const Link& link,
                                                             const protocol::Hello& hello) const;
   void forget_if_unused(const std::shared_ptr<RunEntry>& entry);

@@ -118,9 +118,9 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
-  std::vector<std::string> addresses = round::worker_addresses(hello, peer);
+  if (options_.peers)
+    link.workers = Link::Workers{hello.agent, round::worker_addresses(hello, peer)};
   step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
-  admit_to_store(link, std::move(addresses));
   if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;
   ++runs_begun_;
   ++unfinished_;
@@ -135,11 +135,14 @@ bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const
   return options_.live_runs->is_held_back(hello, Clock::now());
 }
 
-/// After each decision: the run has its first round by now, or had one.
-void Server::Impl::keep_if_live(const RunEntry& entry) {
+/// After each decision. The lineage is that of the author of its round, which may be another one
+/// than the next round's: what its members can show.
+void Server::Impl::keep_if_live(RunEntry& entry) {
   if (options_.live_runs == nullptr || entry.finished_at || !entry.run.had_round()) return;
-  if (entry.run.has_several_endpoints()) return;
-  options_.live_runs->keep(entry.id, entry.lineage);
+  const std::string_view lineage = round::lineage_of(entry.run.last_round().author);
+  if (lineage.empty() || lineage == entry.kept || entry.run.has_several_endpoints()) return;
+  entry.kept = lineage;
+  options_.live_runs->keep(entry.id, entry.kept);
 }
 
 /// Whether other nodes would believe this one's certificate there.
@@ -149,12 +152,21 @@ bool Server::Impl::can_coordinate(const Link& link, const round::Peer& peer, con
   return is_loopback_literal(address) || link.tls->peer_names(address);
 }
 
-// With a fixed master address the workers of a joined agent meet in this store. One that does not
-// tell its addresses leaves it open to all.
-void Server::Impl::admit_to_store(const Link& link, std::vector<std::string> addresses) {
-  if (!options_.peers || link.state != LinkState::kAgent) return;
-  options_.peers->add(addresses);
-  if (addresses.empty()) options_.peers->admit_every_address();
+// With a fixed master address the workers of a round's members meet in this store, and no other
+// node has any business there. A member that does not tell its addresses leaves it open to all.
+void Server::Impl::admit_to_store(Link& link) {
+  if (!link.workers || !link.run->run.has_member(link.workers->agent)) return;
+  const auto workers = std::exchange(link.workers, std::nullopt);
+  options_.peers->add(workers->addresses);
+  if (workers->addresses.empty()) options_.peers->admit_every_address();
+}
+
+/// Of a round that nodes brought, and that was not sent to them.
+void Server::Impl::admit_members(const RunEntry& entry) {
+  if (!options_.peers) return;
+  links_.for_each([&](Link& link) {
+    if (link.run.get() == &entry) admit_to_store(link);
+  });
 }
 
 std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& hello) const {
@@ -170,6 +182,7 @@ std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& h
       known == runs_.end() ||
       (known->second->finished_at && known->second->run.starts_new_run(hello, Clock::now()));
   if (!begins) return std::nullopt;
+  if (options_.live_runs && options_.live_runs->is_member(hello)) return std::nullopt;
   const std::string address = network_of(net::address_text(link.from));
   const auto founder = founders_.find(address);
   const std::size_t share = share_of_one_address(options_.limits.runs);
@@ -257,7 +270,9 @@ void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
   for (round::Action& action : actions) {
     if (auto* one = std::get_if<round::Send>(&action)) {
       Link* link = find(one->link.value());
-      if (link != nullptr) send(*link, frame_of(std::move(one->message)));
+      if (link == nullptr) continue;
+      admit_to_store(*link);
+      send(*link, frame_of(std::move(one->message)));
     } else if (const auto* closing = std::get_if<round::Close>(&action)) {
       Link* link = find(closing->link.value());
       if (link != nullptr) close_link(*link);
@@ -305,7 +320,7 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
 void Server::Impl::finish_run(RunEntry& entry) {
   if (entry.finished_at) return;  // forgotten, with the loss of a link still to be handled
   entry.finished_at = Clock::now();
-  if (options_.live_runs) options_.live_runs->forget(entry.id, entry.lineage);
+  if (!entry.kept.empty()) options_.live_runs->forget(entry.id, entry.kept);
   entry.timer.cancel();
   --unfinished_;
   const auto founder = founders_.find(entry.founder);

@@ -16,10 +16,6 @@ using protocol::RefusalCode;
 using protocol::Refused;
 using protocol::Terms;
 
-// Above it an agent could use up the numbers that fence the rounds. Agents of a run that was lifted
-// near to it must not be refused by the next coordinator, so nothing is kept back but room for
-// that.
-constexpr int kClaimedRoundMax = protocol::kRoundMax - kRoundJumpMax;
 // Deadlines are computed from it in nanoseconds, which last 292 years.
 constexpr protocol::Milliseconds kSilenceMax = 100 * kDurationMax;
 
@@ -90,11 +86,6 @@ std::optional<Refused> refuse_hello(const Hello& hello) {
   if (terms.nodes_min > terms.nodes_max) {
     return refused(RefusalCode::kMalformed,
                    "--nnodes " + nodes_range(terms) + ": the minimum is above the maximum");
-  }
-  const Round heard_of = hello.heard_of();
-  if (heard_of.value() > kClaimedRoundMax) {
-    return refused(RefusalCode::kMalformed, "round " + std::to_string(heard_of.value()) +
-                                                " claimed by " + hello.host + " cannot be");
   }
   if (terms.keep_alive_interval.count() == 0 || terms.join_timeout.count() == 0) {
     return refused(RefusalCode::kMalformed,

@@ -1,6 +1,7 @@
 #include "rendezvous/round/claims.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "rendezvous/round/roster.hpp"
 
@@ -70,15 +71,16 @@ const ClaimedRound* Claims::find(const protocol::RoundStamp& stamp) const {
   return found == rounds_.end() ? nullptr : &found->second;
 }
 
-std::optional<Round> Claims::heard_of_by_half(const Agent* save) const {
-  const int left_out = save == nullptr ? 0 : save->counted.heard_of;
-  const int all = heard_ - (left_out > 0 ? 1 : 0);
-  int before = 0;
-  for (const auto& [number, agents] : heard_of_) {
-    before += agents - (number == left_out ? 1 : 0);
-    if (all > 0 && before > (all - 1) / 2) return Round(number);
+Round Claims::highest_near_half(std::size_t agents, int jump_max) const {
+  int half = 0;
+  auto before = static_cast<int>(agents) - heard_;  // these have heard of none
+  const int middle = (static_cast<int>(agents) - 1) / 2;
+  for (auto at = heard_of_.begin(); at != heard_of_.end() && before <= middle; ++at) {
+    half = at->first;
+    before += at->second;
   }
-  return std::nullopt;
+  const auto beyond = heard_of_.upper_bound(half + jump_max);
+  return Round(beyond == heard_of_.begin() ? 0 : std::prev(beyond)->first);
 }
 
 }  // namespace ddprun::round

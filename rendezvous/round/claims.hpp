@@ -59,8 +59,9 @@ class Claims {
   [[nodiscard]] const std::map<Key, ClaimedRound>& rounds() const { return rounds_; }
   /// Null: no agent claims it.
   [[nodiscard]] const ClaimedRound* find(const protocol::RoundStamp& stamp) const;
-  /// The lower median of the rounds that agents, save this one, have heard of; none: of none.
-  [[nodiscard]] std::optional<Round> heard_of_by_half(const Agent* save) const;
+  /// The newest round that an agent has heard of, of those at most `jump_max` above the lower
+  /// median of all `agents`; 0: they have heard of none.
+  [[nodiscard]] Round highest_near_half(std::size_t agents, int jump_max) const;
 
  private:
   void add(const Agent& agent, const Counted& counted, int change);

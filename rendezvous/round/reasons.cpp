@@ -322,8 +322,9 @@ std::string not_rebuilt(Round round, int missing, Duration limit) {
 }
 
 std::string none_reconnected(Round round, Duration limit) {
-  return kAfterLoss + "; no node of round " + number(round.value()) + " reconnected within " +
-         duration_text(limit);
+  const std::string which =
+      round == Round(0) ? "an earlier round" : "round " + number(round.value());
+  return kAfterLoss + "; no node of " + which + " reconnected within " + duration_text(limit);
 }
 
 std::string was_stopping(Round round) {

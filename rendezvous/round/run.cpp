@@ -269,6 +269,11 @@ std::vector<LeftOnNode> Run::left_of(Round ended) const {
   return all;
 }
 
+bool Run::has_member(const AgentId& node) const {
+  const Agent* agent = roster_.by_id(node);
+  return agent != nullptr && is_member(*agent);
+}
+
 bool Run::may_have(const AgentId& node, Round ended) const {
   const Agent* agent = roster_.by_id(node);
   return agent != nullptr && round::may_have(*agent, ended);

@@ -129,6 +129,8 @@ class Run {
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
   [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
+  /// Whether this node is in the round that lives.
+  [[nodiscard]] bool has_member(const AgentId& node) const;
   /// The same of one node. A node that is not in the run has none.
   [[nodiscard]] bool may_have(const AgentId& node, Round ended) const;
   /// Members of a round have come from another coordinator, and may be a majority soon.
@@ -256,6 +258,7 @@ class Run {
   [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
       const protocol::Hello& hello) const;
   void lift_rounds(Round heard_of);
+  void be_formed();
   void compare_version(const Agent& agent);
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);

@@ -121,7 +121,8 @@ void Run::remember_restart(const RoundStamp& answered) {
 /// The run continues from a round of another coordinator: who was in that run is known from now on.
 /// Its origin, if it has one, was set before.
 void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
-  rounds_.formed = true;
+  be_formed();
+  rounds_.highest = std::max(rounds_.highest, stamp.number.value());
   rounds_.last = stamp;
   if (stamp.author != options_.author) rounds_.taken_up = stamp.author;
   believe_restarts(places.restarts(stamp), stamp);  // also of who has gone

@@ -152,23 +152,26 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
 }
 
 // A coordinator that has formed or rebuilt a round knows where the run is. One that started empty
-// must believe any number, since all that its agents know may be far ahead of it; but agents of one
-// run know almost the same, so what is far beyond most of them is not believed.
+// takes in agents with any number, since all that its agents know may be far ahead of it.
 std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
-  if (rounds_.formed) {
-    return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
-  }
-  const auto known = roster_.claims().heard_of_by_half(roster_.by_id(hello.agent));
-  if (!known) return std::nullopt;
-  return refuse_round(hello, *known, kRoundJumpMax);
+  if (!rounds_.formed) return std::nullopt;
+  return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
 }
 
 /// A new round is above every number that any agent has heard of.
 void Run::lift_rounds(Round heard_of) {
   const int lifted = heard_of.value() - rounds_.highest;
-  if (lifted <= 0) return;
-  if (rounds_.formed) rounds_.lifted += lifted;
+  if (lifted <= 0 || !rounds_.formed) return;
+  rounds_.lifted += lifted;
   rounds_.highest = heard_of.value();
+}
+
+/// Before that, agents of one run know almost the same: what is far beyond most of those that are
+/// here is the word of a stranger, and so is what one said that has gone.
+void Run::be_formed() {
+  if (std::exchange(rounds_.formed, true)) return;
+  const Round known = roster_.claims().highest_near_half(roster_.size(), kRoundJumpMax);
+  rounds_.highest = std::max(rounds_.highest, known.value());
 }
 
 // Each once: a thousand nodes of one version are one line.

@@ -21,6 +21,9 @@ void Run::begin_rebuilding(Round heard_of) {
 }
 
 void Run::settle(Rebuilding& rebuilding) {
+  // A node that comes back brings what it knew. A stranger leaves nothing behind.
+  const bool shows = !known_origin().empty() || is_proven(rebuilding.places.stamp(), "");
+  if (roster_.empty() && !rounds_.formed && !shows) return void(enter(Forming{}));
   if (rebuilding.places.complete()) return adopt(ClaimedPlaces(std::move(rebuilding.places)));
   if (settle_claims(rebuilding)) return;
   if (awaits_claimed(rebuilding)) return;
@@ -29,12 +32,12 @@ void Run::settle(Rebuilding& rebuilding) {
   const ClaimedPlaces& places = rebuilding.places;
   const RoundStamp claimed = places.stamp();
   if (places.size() == 0) {
-    rounds_.formed = true;
+    be_formed();
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
   }
   const int missing = places.size() - places.here();
   if (places.here() == 0 && !is_proven(claimed, "")) {  // of one that has gone
-    rounds_.formed = true;
+    be_formed();
     disown_all();
     return end_round(reasons::not_rebuilt(claimed.number, missing, waited));
   }

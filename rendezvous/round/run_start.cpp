@@ -59,10 +59,12 @@ void Run::start_round(const NextRound& next_round) {
   forget_taken_up(members);
   const std::vector<Placement> placements = assign_ranks(members);
   const int nodes = static_cast<int>(size);
-  if (!rounds_.formed) {
+  const bool is_first = !rounds_.formed;
+  if (is_first) {
     why_ = nodes == terms().nodes_max ? reasons::all_here(nodes)
                                       : reasons::last_call_over(nodes, terms());
   }
+  be_formed();
   if (options_.record) rounds_.highest = std::max(rounds_.highest, options_.record->round);
   if (rounds_.highest >= kRoundMax) return finish({kExitFailure, reasons::no_round_left()});
   StartRound start;
@@ -79,7 +81,7 @@ void Run::start_round(const NextRound& next_round) {
   start.grows = all_stay(members);
   start.may_be_last = may_be_last();
   if (options_.succession.exists) {
-    if (!rounds_.formed || rounds_.origin.empty()) rounds_.origin = own_origin();
+    if (is_first || rounds_.origin.empty()) rounds_.origin = own_origin();
     start.succession.origin = rounds_.origin;
     start.succession.needs = majority_.needed_to_settle();
     start.succession.after_unsettled = majority_.is_of_unsettled();
@@ -90,7 +92,6 @@ void Run::start_round(const NextRound& next_round) {
   }
   for (Agent* member : members) member->in_before = start.grows && member->last == rounds_.last;
   rounds_.last = start.stamp;
-  rounds_.formed = true;
   rounds_.incomplete = false;
   rounds_.others_unknown = false;
   ++counters_.rounds;

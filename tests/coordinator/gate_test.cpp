@@ -1,5 +1,9 @@
 // A fresh store on a fixed port, while nodes may still have workers of the round before.
 #include "rendezvous/coordinator/store_gate.hpp"
+
+#include <arpa/inet.h>
+
+#include "rendezvous/store/server_peers.hpp"
 #include "tests/coordinator/live.hpp"
 #include "tests/store/requests.hpp"
 
@@ -38,7 +42,41 @@ struct Failed {
   protocol::StartRound second;
 };
 
+bool is_welcome(LiveCoordinator& coordinator, store::Peers& peers, const char* address) {
+  sockaddr_storage from{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(from);
+  v4.sin_family = AF_INET;
+  REQUIRE(::inet_pton(AF_INET, address, &v4.sin_addr) == 1);
+  bool welcome = false;
+  coordinator.on_thread([&](auto&) {
+    const net::Connection connection(1, -1, from);
+    welcome = peers.check(connection) == store::Peers::Verdict::kWelcome;
+  });
+  return welcome;
+}
+
 }  // namespace
+
+TEST_CASE("the store of a fixed port admits the nodes of a round, and no spare one") {
+  const auto peers = std::make_shared<store::Peers>(store::Peers::Options{});
+  ServerOptions options;
+  options.peers = peers;
+  LiveCoordinator coordinator(std::move(options));
+  Agent first(coordinator.port(), at("a", "10.9.0.1"));
+  first.await<protocol::Waiting>();
+  CHECK_FALSE(is_welcome(coordinator, *peers, "10.9.0.1"));
+  auto second = std::make_unique<Agent>(coordinator.port(), at("b", "10.9.0.2"));
+  Agent spare(coordinator.port(), at("c", "10.9.0.3"));
+  spare.await<protocol::Waiting>();
+  first.start_round();
+  second->start_round();
+  CHECK(is_welcome(coordinator, *peers, "10.9.0.1"));
+  CHECK(is_welcome(coordinator, *peers, "10.9.0.2"));
+  CHECK_FALSE(is_welcome(coordinator, *peers, "10.9.0.3"));
+  second.reset();
+  spare.start_round();
+  CHECK(is_welcome(coordinator, *peers, "10.9.0.3"));
+}
 
 TEST_CASE("a client is let in when every node with its address has no worker left") {
   StoreGate gate;

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -69,6 +70,70 @@ TEST_CASE("after a restart of the daemon the members of a run precede strangers"
   }
   CHECK_THAT(after.log(), ContainsSubstring("have 5 s to come back before others join"));
   CHECK(eventually([&] { return content_of_state(file) == "{\"runs\":[]}\n"; }));
+}
+
+TEST_CASE("members are known after each restart, also of a round whose author is not in the file") {
+  const TempDir folder;
+  const std::string file = folder / "runs.json";
+  const auto told = begin_run(file);
+  const std::string kept = content_of_state(file);
+  for (const bool is_lost : {true, false}) {
+    if (is_lost) std::filesystem::remove(file);
+    LiveCoordinator again({}, file);
+    const Agent first(again.port(), member(told[0]));
+    const Agent second(again.port(), member(told[1]));
+    CHECK(eventually([&] { return again.log().find("the round continues") != std::string::npos; }));
+    CHECK(eventually([&] { return content_of_state(file) == kept; }));
+  }
+}
+
+TEST_CASE("a stranger that comes after the wait and leaves does not end what is known of a run") {
+  const TempDir folder;
+  const std::string file = folder / "runs.json";
+  begin_run(file);
+  const std::string kept = content_of_state(file);
+  LiveCoordinator after({}, file, 2 * kMembersAwaited);
+  {
+    Agent stranger(after.port(), hello_of("run", "stranger", 3));
+    stranger.await<protocol::Waiting>();
+  }
+  Agent other(after.port(), hello_of("other", "a", 1));
+  other.start_round();
+  CHECK(eventually([&] { return content_of_state(file).find("other") != std::string::npos; }));
+  CHECK_THAT(content_of_state(file), ContainsSubstring("\"run\""));
+}
+
+TEST_CASE("where there are as many runs as can be, the members of a known one are served") {
+  const TempDir folder;
+  const std::string file = folder / "runs.json";
+  const auto told = begin_run(file);
+  ServerOptions options;
+  options.limits.runs = 1;
+  LiveCoordinator after(std::move(options), file);
+  Agent stranger(after.port(), hello_of("other", "a", 2));
+  stranger.await<protocol::Waiting>();
+  Agent first(after.port(), member(told[0]));
+  first.await<protocol::Waiting>();
+}
+
+TEST_CASE("what waits for its time is written as the process ends") {
+  const TempDir folder;
+  const std::string file = folder / "runs.json";
+  boost::asio::io_context io;
+  const auto runs = std::make_shared<LiveRuns>(
+      file, DiskThread(io.get_executor()), [](const std::string&) {}, Clock::now());
+  for (int run = 0; run <= 2 * kSavesAtOnce; ++run) {
+    runs->keep(RunId("run-" + std::to_string(run)), "lineage");
+    io.restart();
+    io.poll();
+  }
+  runs->hurry();
+  const std::string last = "run-" + std::to_string(2 * kSavesAtOnce) + "\"";
+  CHECK(eventually([&] {
+    io.restart();
+    io.poll();
+    return content_of_state(file).find(last) != std::string::npos;
+  }));
 }
 
 TEST_CASE("a run that has no round, or has ended, is not kept for its members") {

@@ -118,20 +118,44 @@ TEST_CASE("after a restart of the coordinator one that is far beyond most agents
   Hello liar = back(desk, "liar", 0, 1, NodeState::kRunning);
   liar.claim->stamp.number = Round(1 << 29);
   desk.say(4, liar);
-  CHECK(desk.last<Refused>(4).has_value());
   CHECK(desk.run_.status(desk.now_).phase == Phase::kRebuilding);
+  desk.say(5, back(desk, "c", 2, 3, NodeState::kRunning));
+  CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
+  CHECK(desk.run_.status(desk.now_).round.number < Round(100));
+}
+
+TEST_CASE("a stranger's number is not that of the first round") {
+  for (const bool stays : {true, false}) {
+    for (const int seen : {1 << 30, (1 << 30) - kRoundJumpMax, kRoundJumpMax + 1}) {
+      Desk desk;
+      Hello liar = desk.hello("liar", 2, 2);
+      liar.seen = Round(seen);
+      desk.say(3, liar);
+      if (!stays) desk.lose(3);
+      desk.join_two();
+      desk.beat_for(seconds(20), {1, 2, 3});
+      REQUIRE(desk.last<StartRound>(1).has_value());
+      CHECK(desk.last<StartRound>(1)->stamp.number <= Round(2));
+    }
+  }
 }
 
 TEST_CASE("an agent that has left before the first round leaves no terms behind") {
   for (const bool claims : {true, false}) {
-    Desk desk;
-    Hello stranger = desk.hello("stranger", 9, 9);
-    desk.say(1, stranger);
-    CHECK(desk.last<Waiting>(1).has_value());
-    desk.lose(1);
-    desk.say(2, claims ? back(desk, "a", 0, 1, NodeState::kRunning) : desk.hello("a", 1, 3));
-    CHECK_FALSE(desk.last<Refused>(2).has_value());
-    CHECK(desk.run_.status(desk.now_).terms.nodes_max == 3);
+    for (const char* says : {"nothing", "seen", "claim"}) {
+      Desk desk;
+      Hello stranger = desk.hello("stranger", 2, 9);
+      stranger.terms.keep_alive_interval = std::chrono::hours(24);
+      if (says[0] == 's') stranger.seen = Round(5);
+      if (says[0] == 'c') stranger.claim = Claim{{Round(5), "guessed"}, 0, 2, RestartCount(0)};
+      desk.say(1, stranger);
+      CHECK(desk.last<Waiting>(1).has_value());
+      desk.lose(1);
+      CHECK(desk.run_.is_unused());
+      desk.say(2, claims ? back(desk, "a", 0, 1, NodeState::kRunning) : desk.hello("a", 1, 3));
+      CHECK_FALSE(desk.last<Refused>(2).has_value());
+      CHECK(desk.run_.status(desk.now_).terms.nodes_max == 3);
+    }
   }
 }
 

@@ -67,15 +67,18 @@ TEST_CASE("a failure that counts is waited for until its report is here") {
   CHECK(all.roster.claims().rounds().begin()->second.failures_to_come == 0);
 }
 
-TEST_CASE("what half of the others have heard of is not moved by one") {
+TEST_CASE("a round far beyond those that most agents have heard of is not believed") {
   Here all;
-  CHECK(!all.roster.claims().heard_of_by_half(nullptr));
-  const Agent& one = all.come(0, 7);
-  CHECK(!all.roster.claims().heard_of_by_half(&one));
-  CHECK(all.roster.claims().heard_of_by_half(nullptr) == Round(7));
-  all.come(1, 900);
-  CHECK(all.roster.claims().heard_of_by_half(nullptr) == Round(7));
-  CHECK(all.roster.claims().heard_of_by_half(&one) == Round(900));
+  const auto known = [&all](std::size_t without = 0) {
+    return all.roster.claims().highest_near_half(all.roster.size() + without, 100);
+  };
+  CHECK(known() == Round(0));
+  all.come(0, 900);
+  CHECK(known() == Round(900));
+  CHECK(known(1) == Round(0));  // the other one has heard of none
+  all.come(1, 7);
+  CHECK(known() == Round(7));
   all.come(2, 8);
-  CHECK(all.roster.claims().heard_of_by_half(nullptr) == Round(8));
+  CHECK(known() == Round(8));
+  CHECK(known(4) == Round(8));
 }

@@ -173,7 +173,6 @@ TEST_CASE("a claim of a node that has gone before the first round shows nothing"
   desk.say(kStranger, stranger(desk, 5));
   desk.lose(kStranger);
   desk.join_two();
-  desk.beat_for(seconds(10), {1, 2});
   REQUIRE(desk.last<StartRound>(1).has_value());
   CHECK(desk.last<StartRound>(1)->restarts == RestartCount(0));
   const int round = desk.last<StartRound>(1)->stamp.number.value();
