@@ -65,6 +65,10 @@ struct Complaint {
   std::optional<int> sequence{};       // of the collective
   std::chrono::milliseconds limit{0};  // what it waited; 0: unknown
   std::vector<int> accused{};          // ranks that it names as absent
+  std::string key{};                   // of the store, that the program waited for; empty: none
+  // The exception that it raised first, if it complained while it handled that; not sent, see
+  // RankFacts::raised. Empty: none.
+  std::string before{};
   friend bool operator==(const Complaint&, const Complaint&) = default;
 };
 
@@ -98,7 +102,9 @@ struct RankFacts {
   std::optional<std::chrono::milliseconds> silent{};  // since its last output; none: not seen
   std::optional<std::chrono::milliseconds> exited{};  // how long before the look at it
   std::optional<Complaint> complaint{};
-  std::string raised{};  // the exception whose traceback its stderr ends with; empty: none
+  // The exception whose traceback its stderr ends with; of one that complains, the exception that
+  // it raised before it waited for the others. Empty: none.
+  std::string raised{};
   friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 

@@ -129,7 +129,8 @@ std::string failure_lines(const Failure* finding, const std::vector<Failure>& fa
 /// Other ranks of these nodes that failed by themselves, while they were not stopped yet.
 std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure>& failures) {
   std::string text;
-  std::size_t shown = failures.size();
+  std::size_t shown = std::min(failures.size(), kFailuresShown);
+  std::size_t left_out = failures.size() - shown;
   for (const NodeRecord& node : nodes) {
     const auto found = node.rounds.find(round);
     if (found == node.rounds.end() || (!found->second.failure && failures.empty())) continue;
@@ -145,7 +146,11 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
       const bool is_told = std::any_of(failures.begin(), failures.end(),
                                        [&](const Failure& one) { return one.rank == exit.rank; });
       const bool by_itself = failed && exit.sent_signal == 0 && !is_told;
-      if (!by_itself || ++shown > kFailuresShown) continue;
+      if (!by_itself) continue;
+      if (++shown > kFailuresShown) {
+        ++left_out;
+        continue;
+      }
       std::string how = exit.signal != 0 ? "signal " + std::to_string(exit.signal)
                                          : "exit code " + std::to_string(exit.exit_code);
       if (first) how += ", " + ms_text(std::max(exit.at - began, 0.0)) + " later";
@@ -153,7 +158,9 @@ std::string other_exits(const Nodes& nodes, int round, const std::vector<Failure
                                                (first ? first->host : node.host) + ": " + how);
     }
   }
-  return text;
+  if (left_out == 0) return text;
+  return text +
+         labelled_line("also failed", count_text(static_cast<long long>(left_out), "more rank"));
 }
 
 /// The verdict names a rank that did not end by itself.

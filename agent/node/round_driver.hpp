@@ -126,8 +126,10 @@ class RoundDriver {
   void note_raised();
   [[nodiscard]] bool all_heard() const;
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
-  [[nodiscard]] bool failed_alike(std::size_t rank) const;
+  [[nodiscard]] std::optional<LocalRank> first_here() const;
+  [[nodiscard]] bool failed_alike(std::size_t rank, const std::optional<LocalRank>& first) const;
   [[nodiscard]] std::vector<RankFacts> facts() const;
+  void add_raised(RankFacts& facts) const;
   [[nodiscard]] std::vector<LocalRank> living() const;
   [[nodiscard]] std::optional<WorkerExit> slow_failure() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;

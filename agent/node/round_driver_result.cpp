@@ -19,13 +19,14 @@ RoundResult RoundDriver::result() const {
   all.ranks = facts();
   all.waits = waits_;
   all.other_failure = other_failure();
-  for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i) ? 1 : 0;
+  const std::optional<LocalRank> first = first_here();
+  for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i, first) ? 1 : 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
     if (!ended.status) continue;
     all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
     if (workers_[i].by_itself) continue;
-    if (failed_alike(i)) continue;
+    if (failed_alike(i, first)) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.had_to_be_killed()) ++all.killed;
   }
@@ -51,10 +52,14 @@ std::vector<RankFacts> RoundDriver::facts() const {
     const Worker& ended = workers_[i];
     const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(i)));
     if (record.carried == WorkerRecord::Carried::kFinished) all[i].end = RankEnd::kSucceeded;
+    if (ended.exit && !ended.by_itself && record.first_signal == 0) add_raised(all[i]);
     if (!ended.exit || !ended.by_itself) continue;
     const bool succeeded = ended.exit->status.success();
     all[i].end = succeeded ? RankEnd::kSucceeded : RankEnd::kFailed;
-    if (ended.exit->complaint) all[i].complaint = ended.exit->complaint;
+    if (ended.exit->complaint) {
+      all[i].complaint = ended.exit->complaint;
+      all[i].raised = ended.exit->complaint->before;
+    }
     if (ended.exited_at >= since) continue;
     all[i].exited = std::chrono::duration_cast<std::chrono::milliseconds>(since - ended.exited_at);
   }
@@ -65,6 +70,15 @@ std::vector<RankFacts> RoundDriver::facts() const {
     all.resize(kRankFactsMax);
   }
   return all;
+}
+
+/// In the failure grace a rank loses those that it waited for while it handled an exception of its
+/// own.
+void RoundDriver::add_raised(RankFacts& facts) const {
+  RoundPorts::Raised raised = ports_.raised(facts.local_rank);
+  if (!raised.complaint || raised.exception.empty()) return;
+  facts.raised = std::move(raised.exception);
+  facts.complaint = std::move(raised.complaint);
 }
 
 /// By a signal that ddprun did not send it, or before ddprun sent any.
@@ -86,10 +100,22 @@ bool RoundDriver::failed_in_grace(std::size_t rank) const {
   return group_.worker(LocalRank(static_cast<int>(rank))).first_signal == 0;
 }
 
-/// As the first one did, also if a stop signal was on its way that it did not end by: one with a
-/// handler may have ended there, and its last line is older.
-bool RoundDriver::failed_alike(std::size_t rank) const {
-  const auto first = group_.first_failure();
+/// With whose failure the others are compared: the first one of the round; where that was on
+/// another node, the first one here that was not stopped.
+std::optional<LocalRank> RoundDriver::first_here() const {
+  if (group_.first_failure() || given_up_) return group_.first_failure();
+  std::optional<LocalRank> first;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!failed_by_itself(i)) continue;
+    const LocalRank rank(static_cast<int>(i));
+    if (!first || workers_[i].exited_at < worker(*first).exited_at) first = rank;
+  }
+  return first;
+}
+
+/// As that one did, also if a stop signal was on its way that it did not end by: one with a handler
+/// may have ended there, and its last line is older.
+bool RoundDriver::failed_alike(std::size_t rank, const std::optional<LocalRank>& first) const {
   const Worker& ended = workers_[rank];
   const LocalRank own(static_cast<int>(rank));
   if (!first || first == own || given_up_ || !ended.exit) return false;
@@ -97,8 +123,11 @@ bool RoundDriver::failed_alike(std::size_t rank) const {
   if (failure.complaint || ended.exit->complaint || ended.exit->status.success()) return false;
   const bool signalled = group_.worker(own).first_signal != 0;
   if (signalled && (ended.may_obey || ended.exit->status.by_signal())) return false;
-  return is_alike(failure.status, ports_.last_line(*first), ended.exit->status,
-                  ports_.last_line(own));
+  const std::optional<std::string> theirs = ports_.last_line(*first);
+  const std::optional<std::string> line = ports_.last_line(own);
+  const bool said_nothing = theirs && line && theirs->empty() && line->empty();
+  if (said_nothing) return failure.status == ended.exit->status;
+  return is_alike(failure.status, theirs.value_or(""), ended.exit->status, line.value_or(""));
 }
 
 /// The rank that had raised an exception first, of those that were stopped.
@@ -123,15 +152,16 @@ std::optional<WorkerExit> RoundDriver::slow_failure() const {
 
 std::optional<WorkerExit> RoundDriver::other_failure() const {
   const Worker* earliest = nullptr;
+  const std::optional<LocalRank> first = first_here();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const bool is_first = group_.first_failure() == LocalRank(static_cast<int>(i));
-    if (is_first || !failed_by_itself(i) || failed_alike(i)) continue;
+    if (is_first || !failed_by_itself(i) || failed_alike(i, first)) continue;
     if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
   }
   if (earliest == nullptr) return slow_failure();
   std::optional<WorkerExit> other = earliest->exit;
   other->in_grace = failed_in_grace(static_cast<std::size_t>(earliest - workers_.data()));
-  const std::string line = ports_.last_line(other->worker.local_rank);
+  const std::string line = ports_.last_line(other->worker.local_rank).value_or("");
   if (other->lines.empty() && !line.empty()) other->lines = {line};
   return other;
 }

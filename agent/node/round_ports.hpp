@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -121,15 +122,17 @@ class RoundPorts {
   virtual void arm_hearing(TimePoint deadline) = 0;
   /// What all workers do now, those that have ended included.
   [[nodiscard]] virtual std::vector<RankFacts> look_at_ranks() = 0;
-  /// The last line of a worker's stderr, where that passes through here; empty: unknown.
-  [[nodiscard]] virtual std::string last_line(LocalRank rank) const {
+  /// The last line of a worker's stderr, where that passes through here; none: it does not.
+  [[nodiscard]] virtual std::optional<std::string> last_line(LocalRank rank) const {
     static_cast<void>(rank);
-    return {};
+    return std::nullopt;
   }
-  /// The exception with which the output of a worker ends that has not exited.
+  /// The exception with which the output of a worker ends; of one that complains of others while it
+  /// handles an exception of its own, that one, and the complaint.
   struct Raised {
     std::string exception{};  // empty: none is known
     TimePoint at{};
+    std::optional<Complaint> complaint{};
   };
   [[nodiscard]] virtual Raised raised(LocalRank rank) {
     static_cast<void>(rank);

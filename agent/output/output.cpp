@@ -82,6 +82,10 @@ std::optional<TimePoint> WorkerOutput::last_written() const {
   return out && err ? std::optional(std::max(*out, *err)) : std::nullopt;
 }
 
+bool WorkerOutput::sees_stderr() const {
+  return err_->last_written().has_value();
+}
+
 bool WorkerOutput::reveal(bool on) {
   return out_->reveal(on);
 }

@@ -106,6 +106,8 @@ class WorkerOutput {
   /// When the worker last wrote to either stream, or was started; none unless both pass through
   /// here.
   [[nodiscard]] std::optional<TimePoint> last_written() const;
+  /// Whether its stderr passes through here.
+  [[nodiscard]] bool sees_stderr() const;
 
  private:
   WorkerOutput() = default;

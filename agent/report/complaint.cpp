@@ -97,6 +97,30 @@ void accuse_rank_of_key(std::string_view key, std::vector<int>& accused) {
   if (const auto rank = number_at(part.substr(slash + 1))) accused.push_back(*rank);
 }
 
+/// Of a key that no library waits for, its last part: "best_ckpt" of "/default_pg/0//best_ckpt".
+/// Keys of process groups name a device, or are numbers.
+std::string key_of_program(std::string_view key) {
+  key = key.substr(0, key.find_first_of(", "));
+  const std::string_view last = key.substr(key.rfind('/') + 1);
+  for (const char* library : {"//cpu//", "//cuda//", "//xpu//", "worker_count", "ncclUniqueId",
+                              "store_based_barrier", "init/", "torchelastic", "last_member"}) {
+    if (has(key, library)) return {};
+  }
+  const bool is_name = std::any_of(last.begin(), last.end(), [](char one) {
+    return std::isalpha(static_cast<unsigned char>(one)) != 0;
+  });
+  return is_name ? word(last) : "";
+}
+
+/// How programs come to the end of something, or try another way: no failure.
+bool is_of_control_flow(std::string_view exception) {
+  for (const char* name : {"StopIteration", "StopAsyncIteration", "queue.Empty", "_queue.Empty",
+                           "ImportError", "ModuleNotFoundError"}) {
+    if (exception.starts_with(name)) return true;
+  }
+  return false;
+}
+
 using Found = std::optional<Complaint>;
 
 Complaint of(ComplaintKind kind) {
@@ -144,6 +168,8 @@ Found gloo(std::string_view line) {
     limit_in_ms(waited, complaint);
     return complaint;
   }
+  // What a rank that waited does to its other operations with that peer.
+  if (has(line, "Application timeout caused pair closure")) return of(ComplaintKind::kCollective);
   if (!has(line, "gloo/transport/")) return std::nullopt;
   for (const char* end : {"Connection closed by peer", "Connection reset by peer", "Broken pipe",
                           "Connection refused", "onnection timed out"}) {
@@ -161,6 +187,7 @@ Found store(std::string_view line) {
   if (const std::string_view waited = after(line, "wait timeout after "); has(waited, ", keys: ")) {
     limit_in_ms(waited, complaint);
     accuse_rank_of_key(after(waited, ", keys: "), complaint.accused);
+    if (complaint.accused.empty()) complaint.key = key_of_program(after(waited, ", keys: "));
     return complaint;
   }
   if (const std::string_view waited = after(line, "Timed out after ");
@@ -202,13 +229,15 @@ class Listener {
       return place_.take(text);
     }
     if (begin > frame_) return;  // source of that frame
-    frame_ = npos;
+    const bool ends_traceback = std::exchange(frame_, npos) != npos;
     if (text.starts_with("During handling of ") || text.starts_with("The above exception was ")) {
       chained_ = true;
       return;
     }
     if (text.starts_with("Traceback (most recent call last)")) return begin_exception();
     if (Found found = complaint_in(text)) return add(std::move(*found), text);
+    const bool is_first = ends_traceback && first_.empty() && !complaint_;
+    if (is_first && !is_of_control_flow(text)) first_ = text;
     ++lines_after_;
   }
   [[nodiscard]] Found result(const std::optional<ExitStatus>& status) {
@@ -223,7 +252,10 @@ class Listener {
  private:
   // A new one, unless it follows from the one before.
   void begin_exception() {
-    if (!std::exchange(chained_, false)) complaint_.reset();
+    if (!std::exchange(chained_, false)) {
+      complaint_.reset();
+      first_ = {};
+    }
     if (!complaint_) begin_ = lines_.size() - 1;
     place_ = Place();
   }
@@ -240,6 +272,7 @@ class Listener {
       return;
     }
     found.place = place_.program;
+    found.before = clean_utf8(printable(first_.substr(0, kComplaintLineMax)), kComplaintLineMax);
     found.line = clean_utf8(printable(line.substr(0, kComplaintLineMax)), kComplaintLineMax);
     complaint_ = std::move(found);
   }
@@ -247,6 +280,7 @@ class Listener {
   std::size_t frame_ = npos;  // where the File line of a traceback begins; npos: none before
   Place place_;
   Found complaint_;
+  std::string_view first_;  // exception of a chain, if it is no complaint
   bool chained_ = false;
   int lines_after_ = 0;
   LineViews lines_;

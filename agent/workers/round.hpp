@@ -194,7 +194,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void sample_cpu();
   void add_cpu(const Worker& worker, RankFacts& facts) const;
   [[nodiscard]] bool may_handle(LocalRank rank, int signal) const override;
-  [[nodiscard]] std::string last_line(LocalRank rank) const override;
+  [[nodiscard]] std::optional<std::string> last_line(LocalRank rank) const override;
   [[nodiscard]] Raised raised(LocalRank rank) override;
   [[nodiscard]] std::vector<StoreWait> look_at_store() override {
     return inputs_.store_waits ? inputs_.store_waits() : std::vector<StoreWait>();

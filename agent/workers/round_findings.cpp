@@ -138,7 +138,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     looked_at->output->catch_up();
     const std::string tail = looked_at->output->last_words().text;
     facts.complaint = find_complaint(tail);
-    facts.raised = last_exception(tail);
+    facts.raised = facts.complaint ? facts.complaint->before : last_exception(tail);
     if (const auto written = looked_at->output->last_written()) {
       facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
     }
@@ -236,14 +236,22 @@ RoundPorts::Raised RoundRunner::raised(LocalRank rank) {
   output->catch_up();
   // There may be 512 ranks: the streams of few have to be set in order.
   if (output->tail(Stream::kStderr).find("Traceback") == std::string::npos) return {};
-  return {last_exception(output->last_words().text), output->last_written().value_or(now())};
+  const std::string words = output->last_words().text;
+  const TimePoint at = output->last_written().value_or(now());
+  if (auto complaint = find_complaint(words)) {
+    std::string before = complaint->before;
+    return {std::move(before), at, std::move(complaint)};
+  }
+  return {last_exception(words), at};
 }
 
-std::string RoundRunner::last_line(LocalRank rank) const {
+std::optional<std::string> RoundRunner::last_line(LocalRank rank) const {
   const auto& output = worker(rank).output;
-  const std::string tail = output ? output->last_words().text : "";
+  if (!output) return std::nullopt;
+  const std::string tail = output->last_words().text;
   const auto last = tail.find_last_not_of("\r\n");
-  if (last == std::string::npos) return {};
+  if (last == std::string::npos && !output->sees_stderr()) return std::nullopt;
+  if (last == std::string::npos) return "";
   const auto before = tail.find_last_of('\n', last);
   const std::size_t begin = before == std::string::npos ? 0 : before + 1;
   return quotable(std::string_view(tail).substr(begin, last + 1 - begin));

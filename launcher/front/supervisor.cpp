@@ -311,11 +311,12 @@ void Loop::report(const ExitStatus& status, const Swept& swept) const {
     return print_line(note_line(
         "STOP", signal + " before the run began; exit " + std::to_string(status.shell_code())));
   }
+  // The agent dies with the guard, and so do its workers: how many were left to end is chance.
   const std::string who = std::string(is_guard() ? "the agent" : "the guard") + " (pid " +
                           std::to_string(supervised_.child) + ")";
-  print_line(
-      error_line("AGENT", who + " was killed by " + signal + "; its " + were_ended(swept.ended)),
-      to_fresh_line());
+  const std::string ended =
+      is_guard() ? "its " + were_ended(swept.ended) : std::string("the run's processes were ended");
+  print_line(error_line("AGENT", who + " was killed by " + signal + "; " + ended), to_fresh_line());
 }
 
 }  // namespace

@@ -211,6 +211,7 @@ void fields(Io& io, Value& complaint) {
   io.optional_number("sequence", complaint.sequence, 0, kSequenceMax);
   io.duration("limit_ms", complaint.limit);
   io.numbers("accused", complaint.accused, kRankMax, kAccusedMax);
+  io.optional_text("key", complaint.key);
 }
 
 template <class Io, class Value>

@@ -57,7 +57,7 @@ static_assert((kWordBytesMax - 16 + 3) * kStorePeersMax + 6 * kTextBytesMax +
 
 // The failure in it is an exit: no rank in it was given up.
 static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5 + kDisksMax) +
-                      kRankFactsMax * (6 * (kNameBytesMax + 6 * kWordBytesMax) + 1024) +
+                      kRankFactsMax * (6 * (kNameBytesMax + 7 * kWordBytesMax) + 1024) +
                       kStoreWaitsMax * (6 * 2 * kWordBytesMax + 256) + 8192 <
                   kFrameBytesMax,
               "so does a stopped with the facts of all ranks, the waits and one failure");

@@ -26,6 +26,11 @@ bool succeeded(const RankOnHost& rank) {
   return rank.facts.end == RankEnd::kSucceeded;
 }
 
+// It waited for the others while it handled an exception of its own, which they did not have.
+bool has_raised_first(const RankOnHost& rank) {
+  return complains(rank) && !rank.facts.raised.empty();
+}
+
 // While the others waited, or a little before: an older exception was survived.
 Predicate has_raised_within(std::chrono::milliseconds limit) {
   return [limit](const RankOnHost& rank) {
@@ -227,7 +232,12 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
     (complains(rank) ? trial.witnesses : trial.silent).push_back(&rank);
   }
   trial.complaint = &main_complaint(*first.complaint, trial.witnesses);
-  if (trial.complaint->kind == ComplaintKind::kLostPeer) {
+  Ranks raised = those(trial.witnesses, has_raised_first);
+  if (!raised.empty() && raised.size() < ranks.size()) {
+    trial.odd = std::move(raised);
+  } else if (!trial.complaint->key.empty()) {  // of the program: any rank may have to set it
+    trial.odd.clear();
+  } else if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
     if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised_within(kRaisedMax));
   } else if (!trial.silent.empty()) {

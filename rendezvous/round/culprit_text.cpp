@@ -64,7 +64,19 @@ std::string collective_text(const Trial& trial) {
   return gave_up + odd_names(trial) + (one ? " is the odd one out" : " are the odd ones out");
 }
 
+// Of a key that the program waits for.
+std::string key_text(const Trial& trial) {
+  std::string key = printable(trial.complaint->key);
+  std::replace(key.begin(), key.end(), '"', '\'');
+  const WorkerName& worker = trial.first->worker;
+  return "rank " + std::to_string(worker.rank.value()) + " (" + worker.host + ") gave up" +
+         waited(*trial.complaint) + ": no rank has set the key \"" + key + "\" of the store";
+}
+
 std::string rendezvous_text(const Trial& trial) {
+  if (!trial.complaint->key.empty()) {
+    return key_text(trial) + (trial.odd.empty() ? "" : "; " + odd_names(trial) + " failed before");
+  }
   const std::string gave_up = "the ranks did not all arrive" + waited(*trial.complaint) + "; ";
   if (trial.odd.empty()) return gave_up + "the facts do not tell which one is missing";
   return gave_up + odd_names(trial) + " did not arrive";
@@ -77,9 +89,11 @@ std::string lost_text(const Trial& trial) {
            ") lost its connection to another rank; no rank is known to have failed before";
   }
   const bool have_exited = all_succeeded(trial.odd);
+  const bool have_ended = trial.odd.front()->facts.complaint.has_value();
   return "the others lost their connection to " + odd_names(trial) +
-         (have_exited ? ", which had exited with code 0"
-                      : ", which had raised an exception and not exited yet");
+         (have_exited  ? ", which had exited with code 0"
+          : have_ended ? ", which had raised an exception"
+                       : ", which had raised an exception and not exited yet");
 }
 
 // ", 0 ms of CPU in the last 500 ms".
@@ -111,7 +125,10 @@ std::string doing(const RankFacts& facts) {
   }
   if (facts.complaint) {
     const Complaint& own = *facts.complaint;
-    std::string text = "waits in " + (own.operation.empty() ? "a collective" : own.operation);
+    const bool has_raised = !facts.raised.empty();
+    std::string text =
+        (has_raised ? "raised " + facts.raised + ", and then waited in " : "waits in ") +
+        (own.operation.empty() ? "a collective" : own.operation);
     if (own.sequence) text += " number " + std::to_string(*own.sequence);
     if (!own.place.empty()) text += " (" + own.place + ")";
     return text;

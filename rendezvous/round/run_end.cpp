@@ -166,10 +166,11 @@ void Run::name_other(Stopping& stopping) const {
 int Run::alike_on(const Stopping& stopping, const Agent& agent, const Stopped& stopped) const {
   const WorkerExit& first = stopping.verdict.failure->first;
   if (agent.hello.agent == stopping.failed_agent) return stopped.alike;
-  if (!agent.failure || agent.failure->lines.empty() || first.lines.empty()) return 0;
-  const WorkerExit& own = *agent.failure;
-  if (first.complaint || own.complaint) return 0;
-  const bool alike = is_alike(first.status, first.lines.back(), own.status, own.lines.back());
+  const bool in_grace = stopped.failure && stopped.failure->in_grace;
+  const std::optional<WorkerExit>& own = in_grace ? stopped.failure : agent.failure;
+  if (!own || own->lines.empty() || first.lines.empty()) return 0;
+  if (first.complaint || own->complaint) return 0;
+  const bool alike = is_alike(first.status, first.lines.back(), own->status, own->lines.back());
   return alike ? stopped.alike + 1 : 0;
 }
 

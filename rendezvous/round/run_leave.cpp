@@ -135,8 +135,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   Stopping stopping;
   stopping.requested = leave.requested;
   Done& verdict = stopping.verdict;
-  verdict = {leave.exit_code, hosts ? reasons::left_with_coordinator(sentence)
-                                    : reasons::left_too_few(sentence, remaining, terms())};
+  verdict = {leave.exit_code, too_few ? reasons::left_too_few(sentence, remaining, terms())
+                                      : reasons::left_with_coordinator(sentence)};
   verdict.node_lost = true;
   stop(std::move(stopping));
 }

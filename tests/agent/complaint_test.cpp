@@ -85,6 +85,15 @@ TEST_CASE("a rank that did not arrive is named by the key that the others wait f
   const Complaint own_key = captured("gloo-2.11-store-rank0");
   CHECK(own_key.kind == ComplaintKind::kRendezvous);
   CHECK(own_key.accused.empty());
+  CHECK(own_key.key == "never");
+  CHECK(captured("gloo-2.15-missing-rank0").key.empty());
+  for (const char* key :
+       {"/default_pg/0//cuda//0", "/init/worker_count", "0", "/default_pg/0//3"}) {
+    const auto of_library = find_complaint(
+        "DistStoreError: wait timeout after 4000ms, keys: " + std::string(key) + "\n");
+    REQUIRE(of_library.has_value());
+    CHECK(of_library->key.empty());
+  }
   const auto clients = find_complaint(
       "DistStoreError: Timed out after 601 seconds waiting for clients. 2/3 clients joined.\n");
   CHECK(clients->kind == ComplaintKind::kRendezvous);
@@ -174,4 +183,30 @@ TEST_CASE("a rank that a signal from outside ended is no witness") {
   CHECK_FALSE(follows_from_complaint(ExitStatus::signaled(SIGKILL)));
   CHECK_FALSE(follows_from_complaint(ExitStatus::signaled(SIGSEGV)));
   CHECK_FALSE(follows_from_complaint(ExitStatus::exited(0)));
+}
+
+TEST_CASE("what a rank raised before it waited for the others is told with its complaint") {
+  const auto chain = [](const std::string& first) {
+    return "Traceback (most recent call last):\n  File \"t.py\", line 6, in <module>\n    "
+           "step()\n" +
+           first +
+           "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+           "Traceback (most recent call last):\n  File \"t.py\", line 8, in <module>\n"
+           "    dist.barrier()\nRuntimeError: [/x/gloo/transport/tcp/pair.cc:547] Connection "
+           "closed "
+           "by peer [127.0.0.1]:2\n";
+  };
+  const auto before = [&](const std::string& first) {
+    const auto complaint = find_complaint(chain(first));
+    REQUIRE(complaint.has_value());
+    return complaint->before;
+  };
+  CHECK(before("ValueError: NaN in gradients") == "ValueError: NaN in gradients");
+  CHECK(before("StopIteration").empty());
+  CHECK(before("RuntimeError: Application timeout caused pair closure").empty());
+  const auto later =
+      find_complaint("Traceback (most recent call last):\n  File \"t.py\", line 1\n" +
+                     std::string("OSError: survived\nstep 7\n") + chain("KeyError: 'b'"));
+  REQUIRE(later.has_value());
+  CHECK(later->before == "KeyError: 'b'");
 }

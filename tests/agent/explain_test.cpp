@@ -185,6 +185,16 @@ TEST_CASE("explain names other ranks that failed by themselves, not those that w
   }
 }
 
+TEST_CASE("explain counts the ranks that it does not name") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1", 1).starts(2, 3, 1).exits(500, 1, 1, 255).fails(501, 1, 1);
+  for (const int rank : {2, 3, 4, 5, 6}) file.exits(600 + rank, 1, rank, 1, 0);
+  file.ends_round(700, 1, 0).end(900, 1, "failed", 255);
+  const std::string text = explained({file.record()});
+  CHECK_THAT(text, ContainsSubstring("also failed   rank 4 on gpu-01"));
+  CHECK_THAT(text, ContainsSubstring("  also failed   2 more ranks\n"));
+}
+
 TEST_CASE(
     "explain tells of a rank that had raised what the verdict says, where none failed by itself") {
   const std::string also = "rank 0: its last words, 1.1 s before, were \"ValueError\"";

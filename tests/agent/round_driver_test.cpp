@@ -386,6 +386,38 @@ TEST_CASE("a failure that had no line has one in the result, a success has none"
   CHECK(done.driver.result().untold_death_line().empty());
 }
 
+TEST_CASE("workers that fail alike after a failure on another node are counted there") {
+  WrittenPorts ports;
+  WorkerGroup::Options options{2, 30s};
+  options.failure_grace = 1s;
+  RoundDriver driver(ports, Round(1), options, TimePoint(990s));
+  ports.driver_ = &driver;
+  ports.last_lines_ = {"rank 2: no such file", "rank 3: no such file"};
+  driver.begin();
+  driver.files_opened({}, {});
+  driver.spawn_due(LocalRank(1));
+  driver.end(SIGTERM, 30s, StopOrdered::Then::kEnd, StopOrdered::Cause::kFailure);
+  for (const int rank : {0, 1}) driver.exited(LocalRank(rank), kFailed, LeftBehind::kNothing);
+  const RoundResult result = driver.result();
+  REQUIRE(result.other_failure);
+  CHECK(result.other_failure->in_grace);
+  CHECK(result.alike == 1);
+  CHECK(result.stopped == 0);
+}
+
+TEST_CASE("workers that fail with one code and no word are alike, if their words are seen") {
+  const auto alike = [](const std::optional<std::string>& words) {
+    TwoWorkers round;
+    round.run();
+    round.ports.last_lines_ = {words, words};
+    round.exits(0, ExitStatus::exited(3));
+    round.exits(1, ExitStatus::exited(3));
+    return round.driver.result().alike;
+  };
+  CHECK(alike("") == 1);
+  CHECK(alike(std::nullopt) == 0);
+}
+
 TEST_CASE("a worker that fails like the first one is counted as that, not as stopped") {
   const auto after = [](const ExitStatus& second, const std::string& line, int handled = 0) {
     TwoWorkers round;

@@ -133,12 +133,18 @@ TEST_CASE("a limit comes with its value") {
   facts.limits.address_space = 1024 * 1024;
   CHECK(verdict_on(raised("OSError: [Errno 24] Too many open files"), facts).evidence ==
         std::vector<std::string>{"its limit on descriptors is 256"});
-  CHECK(verdict_on(raised("RuntimeError: can't start new thread"), facts).evidence ==
-        std::vector<std::string>{"its limit on processes of this user is 20",
-                                 "its cgroup is limited to 64 threads and processes"});
+  const Verdict thread = verdict_on(raised("RuntimeError: can't start new thread"), facts);
+  CHECK(thread.evidence.size() == 3);
+  CHECK(thread.evidence[1] == "its limit on processes of this user is 20");
+  CHECK(thread.evidence[2] == "its cgroup is limited to 64 threads and processes");
+  CHECK_THAT(thread.text, !ContainsSubstring("processes"));
+  CHECK_THAT(thread.likely, ContainsSubstring("address space"));
+  const Verdict fork = verdict_on(raised("OSError: Cannot fork"), facts);
+  CHECK_THAT(fork.text, ContainsSubstring("no more processes were allowed"));
   const Verdict memory = verdict_on(raised("MemoryError"), facts);
   CHECK(memory.code == "W-LIMIT");
   CHECK(memory.evidence == std::vector<std::string>{"its limit on address space is 1 MiB"});
+  CHECK(thread.evidence[0] == memory.evidence[0]);
 }
 
 TEST_CASE("a fork that failed is a limit, a socket that would block is not") {

@@ -84,7 +84,7 @@ class WrittenPorts final : public RoundPorts {
     write("look at ranks");
     return std::vector<RankFacts>(2);
   }
-  [[nodiscard]] std::string last_line(LocalRank rank) const override {
+  [[nodiscard]] std::optional<std::string> last_line(LocalRank rank) const override {
     return last_lines_.at(static_cast<std::size_t>(rank.value()));
   }
   [[nodiscard]] Raised raised(LocalRank rank) override {
@@ -133,7 +133,7 @@ class WrittenPorts final : public RoundPorts {
   bool listens_later_ = false;  // complaint_found() is called by the test
   std::optional<Complaint> complaint_{};
   TimePoint hearing_until_{};
-  std::array<std::string, 2> last_lines_{};
+  std::array<std::optional<std::string>, 2> last_lines_{};
   std::array<Raised, 3> raised_{};
   int handled_ = 0;  // signal
   std::set<LocalRank> survivors_{};

@@ -36,6 +36,10 @@ class FailedRound {
     complaint.accused = std::move(accused);
     return add(rank, RankEnd::kFailed, complaint);
   }
+  FailedRound& of_key(const std::string& key) {
+    ranks_.back().facts.complaint->key = key;
+    return *this;
+  }
   FailedRound& names(int rank, std::vector<int> accused) {
     Complaint complaint = of(ComplaintKind::kCollective);
     complaint.operation = "monitoredBarrier";
@@ -226,6 +230,30 @@ TEST_CASE("a lost connection: a rank that has raised and is slow to exit is the 
         "rank 0 sleeps in nanosleep (state S) after its traceback: ValueError: true cause");
   CHECK(FailedRound().lost_peer(1).finished(2).runs(0, "S").raised("E").culprits() == Numbers{2});
   CHECK(FailedRound().timed_out(1).runs(2, "S").runs(0, "S").raised("E").culprits() == Numbers{0});
+}
+
+TEST_CASE("a rank that waited for the others while it handled its own exception is the culprit") {
+  const char* const own = "ValueError: NaN in gradients";
+  FailedRound ranks = FailedRound().timed_out(0).timed_out(1, "barrier", "train.py:8").raised(own);
+  ranks.timed_out(2);
+  CHECK(ranks.culprits() == Numbers{1});
+  CHECK(ranks.find()->evidence[0] ==
+        "rank 1 raised ValueError: NaN in gradients, and then waited in barrier (train.py:8)");
+  const FailedRound lost = FailedRound().lost_peer(0).lost_peer(1).raised(own).runs(2, "S");
+  CHECK(lost.culprits() == Numbers{1});
+  CHECK_FALSE(lost.find()->text.ends_with("not exited yet"));
+  const FailedRound all = FailedRound().timed_out(0).raised("E").timed_out(1).raised("E");
+  CHECK(all.culprits() == kUndecided);
+}
+
+TEST_CASE("a key of the program that no rank sets is told, and no rank is blamed for it") {
+  const auto finding =
+      FailedRound().no_rendezvous(0).of_key("best_ckpt").runs(1, "S", "clock_nanosleep").find();
+  REQUIRE(finding);
+  CHECK(finding->ranks == kUndecided);
+  CHECK(finding->text ==
+        "rank 0 (a) gave up after 10 min: no rank has set the key \"best_ckpt\" of the store");
+  CHECK(finding->others.empty());
 }
 
 TEST_CASE("a connection that was lost to a rank that gave up waiting is its consequence") {

@@ -220,6 +220,22 @@ void name_address_space(Verdict& verdict, const WorkerExit& exit) {
   verdict.advice = limit_advice(exit.evidence.limits, 'v', "ulimit -v unlimited before ddprun");
 }
 
+/// The stack of a thread is address space, too, and a limit on that is the rarer one.
+void name_limit_of_threads(Verdict& verdict, const Symptom& symptom, const WorkerExit& exit) {
+  const Amount& limit = exit.evidence.limits.address_space;
+  const std::string_view text = *symptom.also == '\0' ? symptom.text : symptom.also;
+  const bool is_thread = text.find("thread") != text.npos || text.find("Thread") != text.npos;
+  if (symptom.measure != Measure::kProcesses || !is_thread || !limit) return;
+  const std::string& lowered = exit.evidence.limits.lowered;
+  const bool other = lowered.find('u') != lowered.npos && lowered.find('v') == lowered.npos;
+  if (other) return;  // the program has set that one
+  verdict.text = ended_text(exit.status) + ": no thread could be started";
+  verdict.evidence.insert(verdict.evidence.begin(),
+                          "its limit on address space is " + bytes_text(*limit));
+  verdict.likely = "the limit on address space: the stack of a thread takes 8 MiB of it";
+  verdict.advice = limit_advice(exit.evidence.limits, 'v', "ulimit -v unlimited before ddprun");
+}
+
 /// Whether its last words are complete: an exception, or that something failed.
 bool said_why(const WorkerExit& exit) {
   const LineViews lines = views_of(exit.lines);
@@ -276,6 +292,7 @@ std::optional<Verdict> judge_output(const WorkerExit& exit) {
     verdict.advice = limit_advice(exit.evidence.limits, letter, verdict.advice);
   }
   name_address_space(verdict, exit);
+  name_limit_of_threads(verdict, *symptom, exit);
   if (!exit.evidence.telling_line.empty()) {
     verdict.evidence.push_back("earlier line: " + exit.evidence.telling_line);
   }
