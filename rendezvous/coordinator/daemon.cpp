@@ -3,7 +3,6 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -75,8 +74,7 @@ int run(const DaemonOptions& options) try {
   ServerOptions served{options.store,  log,           std::nullopt, secret, options.certificates,
                        options.limits, options.status};
   const auto live_runs = served.live_runs = open_live_runs(options, output, log);
-  served.store.connections =
-      std::min(served.store.connections, descriptors_for_clients(kOwnDescriptors));
+  served.descriptors = descriptors_for_clients(kOwnDescriptors);
   const auto server = open_server(io.get_executor(), options.bind, options.port, std::move(served));
   if (!server) return fail(server.error());
   const bool is_closed = secret != nullptr || options.certificates;

@@ -235,7 +235,7 @@ void Server::Impl::make_room() {
 // Mostly the first bytes have been received already: a client of the store is then handed on
 // without having been in our epoll set.
 void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
-  if (connections() >= options_.store.connections) make_room();
+  if (connections() >= std::min(options_.store.connections, options_.descriptors)) make_room();
   const bool one_too_many = connections() >= options_.store.connections;
   Link& link = links_.add(socket, from, unsent_);
   if (one_too_many) {

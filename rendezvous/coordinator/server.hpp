@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,9 @@ struct ServerOptions {
   std::shared_ptr<LiveRuns> live_runs = nullptr;
   /// Of `only_run`: coordinators follow each other without a third party.
   Succession succession{};
+  /// For how many connections the process has descriptors. With more, those that have said nothing
+  /// give way; new ones wait until the kernel has a descriptor for them.
+  std::size_t descriptors = std::numeric_limits<std::size_t>::max();
 };
 
 class Server {

@@ -294,7 +294,7 @@ def stopped_twice(cluster: Cluster):
     (root, *others), _ = begin(cluster, 3, least=3)
     root.send(signal.SIGINT)
     for agent in others:
-        cluster.wait_for_text(agent, "runs the coordinator|leaves")
+        cluster.wait_for_text(agent, "the run stops|leaves")
     root.send(signal.SIGINT)
     cluster.end_all(130)
     expect(len(cluster.rounds()) == 1, "it trains again")
