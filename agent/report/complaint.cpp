@@ -97,19 +97,29 @@ void accuse_rank_of_key(std::string_view key, std::vector<int>& accused) {
   if (const auto rank = number_at(part.substr(slash + 1))) accused.push_back(*rank);
 }
 
-/// Of a key that no library waits for, its last part: "best_ckpt" of "/default_pg/0//best_ckpt".
-/// Keys of process groups name a device, or are numbers.
-std::string key_of_program(std::string_view key) {
-  key = key.substr(0, key.find_first_of(", "));
-  const std::string_view last = key.substr(key.rfind('/') + 1);
+/// Of keys that no library waits for, without the prefix of the process group: "best_ckpt" of
+/// "/default_pg/0//best_ckpt"; several with ", ". Keys of process groups name a device, or are
+/// numbers.
+std::string keys_of_program(std::string_view keys) {
   for (const char* library : {"//cpu//", "//cuda//", "//xpu//", "worker_count", "ncclUniqueId",
-                              "store_based_barrier", "init/", "torchelastic", "last_member"}) {
-    if (has(key, library)) return {};
+                              "store_based_barrier", "/init/", "torchelastic", "last_member"}) {
+    if (has(keys, library)) return {};
   }
-  const bool is_name = std::any_of(last.begin(), last.end(), [](char one) {
-    return std::isalpha(static_cast<unsigned char>(one)) != 0;
-  });
-  return is_name ? word(last) : "";
+  std::string names;
+  bool is_name = false;
+  while (!keys.empty()) {
+    const auto end = keys.find(", ");
+    std::string_view key = keys.substr(0, end);
+    keys.remove_prefix(end == npos ? keys.size() : end + 2);
+    const auto prefix = key.rfind("//");
+    key.remove_prefix(prefix == npos ? std::min<std::size_t>(key.find_first_not_of('/'), key.size())
+                                     : prefix + 2);
+    names += (names.empty() ? "" : ", ") + std::string(key);
+    is_name = is_name || std::any_of(key.begin(), key.end(), [](char one) {
+                return std::isalpha(static_cast<unsigned char>(one)) != 0;
+              });
+  }
+  return is_name ? word(names) : "";
 }
 
 /// How programs come to the end of something, or try another way: no failure.
@@ -187,7 +197,7 @@ Found store(std::string_view line) {
   if (const std::string_view waited = after(line, "wait timeout after "); has(waited, ", keys: ")) {
     limit_in_ms(waited, complaint);
     accuse_rank_of_key(after(waited, ", keys: "), complaint.accused);
-    if (complaint.accused.empty()) complaint.key = key_of_program(after(waited, ", keys: "));
+    if (complaint.accused.empty()) complaint.key = keys_of_program(after(waited, ", keys: "));
     return complaint;
   }
   if (const std::string_view waited = after(line, "Timed out after ");
@@ -235,9 +245,9 @@ class Listener {
       return;
     }
     if (text.starts_with("Traceback (most recent call last)")) return begin_exception();
-    if (Found found = complaint_in(text)) return add(std::move(*found), text);
-    const bool is_first = ends_traceback && first_.empty() && !complaint_;
-    if (is_first && !is_of_control_flow(text)) first_ = text;
+    const bool is_exception = ends_traceback && std::exchange(in_traceback_, false);
+    if (Found found = complaint_in(text)) return add(std::move(*found), text, is_exception);
+    if (is_exception && !complaint_ && !is_of_control_flow(text)) raised_ = text;
     ++lines_after_;
   }
   [[nodiscard]] Found result(const std::optional<ExitStatus>& status) {
@@ -252,15 +262,16 @@ class Listener {
  private:
   // A new one, unless it follows from the one before.
   void begin_exception() {
+    in_traceback_ = true;
     if (!std::exchange(chained_, false)) {
       complaint_.reset();
-      first_ = {};
+      raised_ = {};
     }
     if (!complaint_) begin_ = lines_.size() - 1;
     place_ = Place();
   }
   // The first line of an exception says most; later ones complete it.
-  void add(Complaint found, std::string_view line) {
+  void add(Complaint found, std::string_view line, bool is_exception) {
     lines_after_ = 0;
     said_at_ = lines_.size() - 1;
     if (!complaint_ && !is_traceback_heading(lines_[begin_])) begin_ = said_at_;
@@ -272,7 +283,8 @@ class Listener {
       return;
     }
     found.place = place_.program;
-    found.before = clean_utf8(printable(first_.substr(0, kComplaintLineMax)), kComplaintLineMax);
+    // What is printed later, without a traceback, need not have anything to do with it.
+    if (is_exception) found.before = clean_utf8(printable(raised_), kComplaintLineMax);
     found.line = clean_utf8(printable(line.substr(0, kComplaintLineMax)), kComplaintLineMax);
     complaint_ = std::move(found);
   }
@@ -280,7 +292,8 @@ class Listener {
   std::size_t frame_ = npos;  // where the File line of a traceback begins; npos: none before
   Place place_;
   Found complaint_;
-  std::string_view first_;  // exception of a chain, if it is no complaint
+  bool in_traceback_ = false;
+  std::string_view raised_;  // the last exception of a chain before the complaint
   bool chained_ = false;
   int lines_after_ = 0;
   LineViews lines_;

@@ -44,7 +44,7 @@ std::shared_ptr<LiveRuns> open_live_runs(const DaemonOptions& options, const Dis
       options.state_file ? *options.state_file : live_runs_path(options.bind, options.port);
   if (path.empty()) return nullptr;
   const auto warn = [log](const std::string& sentence) { log->warn("{}", sentence); };
-  return std::make_shared<LiveRuns>(path, disk, warn, Clock::now());
+  return std::make_shared<LiveRuns>(path, disk, warn);
 }
 
 }  // namespace
@@ -73,7 +73,8 @@ int run(const DaemonOptions& options) try {
   const auto log = make_log(output);
   ServerOptions served{options.store,  log,           std::nullopt, secret, options.certificates,
                        options.limits, options.status};
-  const auto live_runs = served.live_runs = open_live_runs(options, output, log);
+  const std::shared_ptr<LiveRuns> live_runs = open_live_runs(options, output, log);
+  served.live_runs = live_runs;
   served.descriptors = descriptors_for_clients(kOwnDescriptors);
   const auto server = open_server(io.get_executor(), options.bind, options.port, std::move(served));
   if (!server) return fail(server.error());

@@ -121,11 +121,10 @@ std::string state_directory() {
 
 }  // namespace
 
-LiveRuns::LiveRuns(std::string path, DiskThread thread, Warn warn, TimePoint started)
+LiveRuns::LiveRuns(std::string path, DiskThread thread, Warn warn)
     : path_(std::move(path)),
       thread_(std::move(thread)),
       warn_(std::move(warn)),
-      awaited_until_(started + kMembersAwaited),
       next_save_(thread_.executor()) {
   auto lineages = read_lineages(path_);
   if (!lineages) warn_("runs before this start are not known: " + lineages.error().sentence);
@@ -141,8 +140,10 @@ bool LiveRuns::had_round(const RunId& run) const {
   return found != runs_.end() && found->second.is_from_file;
 }
 
-bool LiveRuns::is_held_back(const protocol::Hello& hello, TimePoint now) const {
-  return now < awaited_until_ && had_round(hello.run_id) && !is_member(hello);
+bool LiveRuns::is_held_back(const protocol::Hello& hello, TimePoint now) {
+  if (!had_round(hello.run_id)) return false;
+  if (awaited_until_ == TimePoint()) awaited_until_ = now + kMembersAwaited;
+  return now < awaited_until_ && !is_member(hello);
 }
 
 bool LiveRuns::is_member(const protocol::Hello& hello) const {
@@ -150,9 +151,8 @@ bool LiveRuns::is_member(const protocol::Hello& hello) const {
          round::lineage_of(hello.claim->stamp.author) == runs_.at(hello.run_id.value()).lineage;
 }
 
-std::string LiveRuns::lineage_for(const RunId& run) const {
-  const auto found = runs_.find(run.value());
-  return found == runs_.end() ? random_uuid() : found->second.lineage;
+std::string LiveRuns::lineage_for(const protocol::Hello& hello) const {
+  return is_member(hello) ? runs_.at(hello.run_id.value()).lineage : random_uuid();
 }
 
 void LiveRuns::keep(const RunId& run, const std::string& lineage) {

@@ -24,8 +24,9 @@
 
 namespace ddprun::coordinator {
 
-/// How long a daemon that was started again keeps a run for its members: they try to connect once a
-/// second.
+/// How long a run without agents is kept for its members, which try to connect once a second: from
+/// the loss of the last one, or, by a daemon that was started again, from the first hello that it
+/// handles.
 inline constexpr std::chrono::seconds kMembersAwaited{5};
 
 /// The file is written so many times at once, then once per interval: runs of strangers that begin
@@ -43,16 +44,17 @@ class LiveRuns : public std::enable_shared_from_this<LiveRuns> {
 
   /// Reads the file, if there is one. One that cannot be read, or that other users may write, is
   /// warned about, and no run is taken from it. `warn` is called at once or later.
-  LiveRuns(std::string path, DiskThread thread, Warn warn, TimePoint started);
+  LiveRuns(std::string path, DiskThread thread, Warn warn);
 
   /// Whether the run had a round when the daemon before this one ended.
   [[nodiscard]] bool had_round(const RunId& run) const;
   /// Whether a hello shows that its node was in that round.
   [[nodiscard]] bool is_member(const protocol::Hello& hello) const;
   /// Whether a hello has to wait for the members of that run: it does not show that it is one.
-  [[nodiscard]] bool is_held_back(const protocol::Hello& hello, TimePoint now) const;
-  /// For the authors of a run: the one in the file, or a new one.
-  [[nodiscard]] std::string lineage_for(const RunId& run) const;
+  [[nodiscard]] bool is_held_back(const protocol::Hello& hello, TimePoint now);
+  /// For the authors of a run that begins with this hello: the one in the file if it shows that,
+  /// else a new one.
+  [[nodiscard]] std::string lineage_for(const protocol::Hello& hello) const;
 
   /// The run has a round, whose author has this lineage.
   void keep(const RunId& run, const std::string& lineage);
@@ -73,7 +75,7 @@ class LiveRuns : public std::enable_shared_from_this<LiveRuns> {
   const std::string path_;
   DiskThread thread_;
   Warn warn_;
-  const TimePoint awaited_until_;
+  TimePoint awaited_until_;  // none before the first hello of such a run
   std::map<std::string, Live> runs_;
   bool is_saving_ = false;
   bool is_stale_ = false;  // it has changed since the text that is being written

@@ -28,6 +28,7 @@ bool is_leave(const round::Event& event) {
 
 void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
   const bool had_round = entry->run.had_round();
+  if (entry->run.has_agents()) entry->had_agents = Clock::now();
   round::Actions actions = entry->run.step(event, Clock::now());
   if (options_.on_record && !tell_record(*entry)) {
     unsaid_ = Unsaid{entry, std::move(actions)};

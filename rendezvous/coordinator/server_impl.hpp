@@ -46,7 +46,8 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   boost::asio::steady_timer timer;
   std::optional<TimePoint> finished_at;  // kept to answer late agents
   std::deque<Line> notes;
-  std::string kept{};  // the lineage that LiveRuns keeps for it; empty: none
+  std::string kept{};      // the lineage that LiveRuns keeps for it; empty: none
+  TimePoint had_agents{};  // when it last had one
   LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
@@ -157,6 +158,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
   void strip(const Link& link, protocol::Hello& hello);
   [[nodiscard]] bool is_held_back(const protocol::Hello& hello, const RunEntry* entry) const;
+  [[nodiscard]] bool is_given_up(const protocol::Hello& hello, const RunEntry& entry) const;
   void keep_if_live(RunEntry& entry);
   [[nodiscard]] static bool can_coordinate(const Link& link, const round::Peer& peer,
                                            const protocol::Hello& hello);

@@ -84,8 +84,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   const bool begins = entry == nullptr;
   if (begins && !may_act()) return close_link(link);  // it says hello again
   if (is_held_back(hello, entry.get())) {
-    log_once(link, "run " + hello.run_id.value() +
-                       " had a round before this start: its nodes have " +
+    log_once(link, "run " + hello.run_id.value() + " had a round: its nodes have " +
                        duration_text(kMembersAwaited) + " to come back before others join");
     return close_link(link);
   }
@@ -94,6 +93,11 @@ void Server::Impl::on_hello(Link& link, Message message) {
     // The agent reconnects, to the coordinator that follows this one.
     log_once(link, "this coordinator's run has finished and it accepts no new runs");
     return close_link(link);
+  }
+  if (!begins && is_given_up(hello, *entry)) {
+    finish_run(*entry);
+    runs_.erase(hello.run_id.value());
+    return on_hello(link, std::move(message));
   }
   forget_due(link);
   if (begins) {
@@ -110,8 +114,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
     options.succession.lead_by = started_ + kLeadMax;
     options.origin = random_uuid();
     if (LiveRuns* const live = options_.live_runs.get()) {
-      options.author = round::author_of_lineage(live->lineage_for(hello.run_id), options.author);
-      options.knows_members = live->had_round(hello.run_id);
+      options.author = round::author_of_lineage(live->lineage_for(hello), options.author);
+      options.knows_members = live->is_member(hello);
     }
     entry = std::make_shared<RunEntry>(executor_, std::move(options),
                                        network_of(net::address_text(link.from)));
@@ -128,11 +132,24 @@ void Server::Impl::on_hello(Link& link, Message message) {
   runs_.insert_or_assign(entry->id.value(), entry);
 }
 
-/// Whether its run had a round before this start, whose members may come back: without a secret
-/// another node could take the rank of one, or end the run by terms of its own.
+/// Whether its run had a round, before this start or until all its links broke, whose members may
+/// come back: without a secret another node could take the rank of one, or end the run by terms of
+/// its own.
 bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const {
-  if (options_.live_runs == nullptr || (entry != nullptr && entry->run.had_round())) return false;
-  return options_.live_runs->is_held_back(hello, Clock::now());
+  const TimePoint now = Clock::now();
+  if (entry != nullptr && entry->run.had_round()) {
+    const bool is_left = !entry->finished_at && !entry->run.has_agents() && !options_.only_run;
+    return is_left && now < entry->had_agents + kMembersAwaited && !entry->run.is_member(hello);
+  }
+  return options_.live_runs != nullptr && options_.live_runs->is_held_back(hello, now);
+}
+
+/// What begins now is another run: none of its members has come back in time, or it has no round,
+/// and this is a member of the one that had its name.
+bool Server::Impl::is_given_up(const Hello& hello, const RunEntry& entry) const {
+  if (options_.only_run || entry.finished_at || entry.run.is_member(hello)) return false;
+  if (entry.run.had_round()) return !entry.run.has_agents();
+  return options_.live_runs != nullptr && options_.live_runs->is_member(hello);
 }
 
 /// After each decision. The lineage is that of the author of its round, which may be another one
@@ -235,7 +252,9 @@ void Server::Impl::forget_old_runs() {
 // one comes back it brings what is to be known of the run, as to a restarted coordinator.
 void Server::Impl::forget_run_without_agents() {
   const auto unused = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
-    return !one.second->finished_at && !one.second->run.has_agents();
+    const RunEntry& entry = *one.second;
+    const bool is_held = entry.run.had_round() && Clock::now() < entry.had_agents + kMembersAwaited;
+    return !entry.finished_at && !entry.run.has_agents() && !is_held;
   });
   if (unused == runs_.end()) return;
   finish_run(*unused->second);

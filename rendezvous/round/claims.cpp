@@ -71,10 +71,10 @@ const ClaimedRound* Claims::find(const protocol::RoundStamp& stamp) const {
   return found == rounds_.end() ? nullptr : &found->second;
 }
 
-Round Claims::highest_near_half(std::size_t agents, int jump_max) const {
+Round Claims::highest_near_half(int agents, int jump_max) const {
   int half = 0;
-  auto before = static_cast<int>(agents) - heard_;  // these have heard of none
-  const int middle = (static_cast<int>(agents) - 1) / 2;
+  int before = agents - heard_;  // these have heard of none
+  const int middle = (agents - 1) / 2;
   for (auto at = heard_of_.begin(); at != heard_of_.end() && before <= middle; ++at) {
     half = at->first;
     before += at->second;

@@ -61,7 +61,7 @@ class Claims {
   [[nodiscard]] const ClaimedRound* find(const protocol::RoundStamp& stamp) const;
   /// The newest round that an agent has heard of, of those at most `jump_max` above the lower
   /// median of all `agents`; 0: they have heard of none.
-  [[nodiscard]] Round highest_near_half(std::size_t agents, int jump_max) const;
+  [[nodiscard]] Round highest_near_half(int agents, int jump_max) const;
 
  private:
   void add(const Agent& agent, const Counted& counted, int change);

@@ -190,6 +190,20 @@ Ranks odd_witnesses(const Ranks& witnesses) {
   return one.size() < other.size() ? one : other;
 }
 
+// Those that waited while they handled an exception of their own. Where all witnesses did, that is
+// how the program works; and a silent rank that is kept somewhere else explains more.
+Ranks raised_first(const Ranks& witnesses, const Ranks& silent) {
+  Ranks raised = those(witnesses, has_raised_first);
+  const bool is_usual = raised.size() > 1 && raised.size() == witnesses.size();
+  const bool is_explained = !accused(witnesses, silent).empty() ||
+                            std::any_of(silent.begin(), silent.end(), [](const RankOnHost* rank) {
+                              return is_stopped(*rank) || succeeded(*rank) ||
+                                     is_uninterruptible(*rank) || waits_elsewhere(*rank) ||
+                                     computes(*rank) || !rank->facts.raised.empty();
+                            });
+  return is_usual || is_explained ? Ranks{} : raised;
+}
+
 // A rank that loses its connection may have lost it to one that gave up waiting.
 const Complaint& main_complaint(const Complaint& first, const Ranks& witnesses) {
   if (first.kind != ComplaintKind::kLostPeer) return first;
@@ -232,11 +246,9 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
     (complains(rank) ? trial.witnesses : trial.silent).push_back(&rank);
   }
   trial.complaint = &main_complaint(*first.complaint, trial.witnesses);
-  Ranks raised = those(trial.witnesses, has_raised_first);
-  if (!raised.empty() && raised.size() < ranks.size()) {
+  if (!trial.complaint->key.empty()) return tell(trial);  // any rank may have to set it
+  if (Ranks raised = raised_first(trial.witnesses, trial.silent); !raised.empty()) {
     trial.odd = std::move(raised);
-  } else if (!trial.complaint->key.empty()) {  // of the program: any rank may have to set it
-    trial.odd.clear();
   } else if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
     if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised_within(kRaisedMax));

@@ -68,15 +68,16 @@ std::string collective_text(const Trial& trial) {
 std::string key_text(const Trial& trial) {
   std::string key = printable(trial.complaint->key);
   std::replace(key.begin(), key.end(), '"', '\'');
+  const bool one = key.find(", ") == key.npos;
   const WorkerName& worker = trial.first->worker;
   return "rank " + std::to_string(worker.rank.value()) + " (" + worker.host + ") gave up" +
-         waited(*trial.complaint) + ": no rank has set the key \"" + key + "\" of the store";
+         waited(*trial.complaint) +
+         (one ? ": no rank had set the key \"" + key + "\" of the store"
+              : ": not all keys that it waited for were set in the store (\"" + key + "\")");
 }
 
 std::string rendezvous_text(const Trial& trial) {
-  if (!trial.complaint->key.empty()) {
-    return key_text(trial) + (trial.odd.empty() ? "" : "; " + odd_names(trial) + " failed before");
-  }
+  if (!trial.complaint->key.empty()) return key_text(trial);
   const std::string gave_up = "the ranks did not all arrive" + waited(*trial.complaint) + "; ";
   if (trial.odd.empty()) return gave_up + "the facts do not tell which one is missing";
   return gave_up + odd_names(trial) + " did not arrive";

@@ -92,7 +92,14 @@ struct Stopping {
   TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
   LiveRound round{};       // whose workers end
   bool requested = false;  // a stop was: workers that handle one have time to save
-  std::vector<RankOnHost> ranks{};   // what their agents said of them
+  std::vector<RankOnHost> ranks{};  // what their agents said of them
+  /// The first failure on a node, and how many of its ranks failed like that.
+  struct FailedAlike {
+    AgentId agent{};
+    std::optional<WorkerExit> failure{};
+    int alike = 0;
+  };
+  std::vector<FailedAlike> alike{};
   std::vector<WorkerExit> others{};  // that failed by themselves, a few
   std::vector<StoreWait> waits{};    // what the node that serves the store said of its clients
   TimePoint deadline{};

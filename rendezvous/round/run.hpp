@@ -127,6 +127,10 @@ class Run {
   /// The settled round by which the next one is measured; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
+  /// Whether a hello shows that its node was in a round of this run.
+  [[nodiscard]] bool is_member(const protocol::Hello& hello) const {
+    return hello.claim && is_proven(hello.claim->stamp, hello.claim->succession.origin);
+  }
   /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
   [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
   /// Whether this node is in the round that lives.
@@ -441,8 +445,7 @@ class Run {
   void conclude(Stopping& stopping);
   void give_up(TimePoint heard_at);
   void blame(Stopping& stopping, const Failure& failure) const;
-  [[nodiscard]] int alike_on(const Stopping& stopping, const Agent& agent,
-                             const protocol::Stopped& stopped) const;
+  static void count_alike(Stopping& stopping);
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
   static void keep_other(Stopping& stopping, const Agent& agent, const WorkerExit& failure);
   void name_culprit(Stopping& stopping) const;

@@ -107,6 +107,7 @@ void Run::conclude(Stopping& stopping) {
     const int ranks = round.world_size();
     stopping.verdict = Done{kExitSuccess, reasons::success(ranks, round.nodes(), restarts_.used)};
   }
+  count_alike(stopping);
   name_culprit(stopping);
   name_other(stopping);
   stopping.verdict.reporter = reporter(stopping);
@@ -156,22 +157,36 @@ void Run::name_other(Stopping& stopping) const {
   };
   for (const WorkerExit& other : stopping.others) {
     const bool is_it = other.worker == first.worker || other.complaint || other.given_up;
-    if (is_it || is_alike(first.status, last(first), other.status, last(other))) continue;
+    const bool said_nothing = first.lines.empty() && other.lines.empty();
+    const bool is_same = said_nothing
+                             ? first.status == other.status
+                             : is_alike(first.status, last(first), other.status, last(other));
+    if (is_it || is_same) continue;
     failure->also = reasons::also_failed(other, first);
     return;
   }
 }
 
-// How many of its ranks failed like the first of the run. Witnesses are named by the finding.
-int Run::alike_on(const Stopping& stopping, const Agent& agent, const Stopped& stopped) const {
-  const WorkerExit& first = stopping.verdict.failure->first;
-  if (agent.hello.agent == stopping.failed_agent) return stopped.alike;
-  const bool in_grace = stopped.failure && stopped.failure->in_grace;
-  const std::optional<WorkerExit>& own = in_grace ? stopped.failure : agent.failure;
-  if (!own || own->lines.empty() || first.lines.empty()) return 0;
-  if (first.complaint || own->complaint) return 0;
-  const bool alike = is_alike(first.status, first.lines.back(), own->status, own->lines.back());
-  return alike ? stopped.alike + 1 : 0;
+// Which failure is the first one may become known last. Witnesses are named by the finding.
+void Run::count_alike(Stopping& stopping) {
+  std::optional<RunFailure>& failure = stopping.verdict.failure;
+  if (!failure) return;
+  const WorkerExit& first = failure->first;
+  const auto last = [](const WorkerExit& exit) {
+    return exit.lines.empty() ? std::string() : exit.lines.back();
+  };
+  for (const Stopping::FailedAlike& node : stopping.alike) {
+    if (node.agent == stopping.failed_agent) {
+      failure->alike += node.alike;
+      continue;
+    }
+    if (!node.failure || first.complaint || node.failure->complaint) continue;
+    const WorkerExit& own = *node.failure;
+    const bool said_nothing = first.lines.empty() && own.lines.empty();
+    const bool is_same = said_nothing ? first.status == own.status
+                                      : is_alike(first.status, last(first), own.status, last(own));
+    if (is_same) failure->alike += node.alike + 1;
+  }
 }
 
 // A rank that gave up because of another one is a witness, and the culprit may be silent.
@@ -225,8 +240,11 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
     ++counters_.refusals;
     note_refusal(hello, *other);
     send(link, as_told(*other, received, hello));
-  } else if (hello.claim) {
+  } else if (hello.claim && is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
     send(link, verdict);
+  } else if (hello.claim) {  // of another run: its ranks have no part in this success
+    ++counters_.refusals;
+    send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
   } else if (verdict.exit_code == 0) {
     if (run_terms_) send(link, waiting(text));  // an agent believes no success as the first word
     send(link, Done{0, text});

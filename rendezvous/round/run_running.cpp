@@ -286,7 +286,9 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
     count_stopped(*stopping, stopped);
-    stopping->verdict.failure->alike += alike_on(*stopping, agent, stopped);
+    const bool in_grace = stopped.failure && stopped.failure->in_grace;
+    stopping->alike.push_back(
+        {agent.hello.agent, in_grace ? stopped.failure : agent.failure, stopped.alike});
     hear(*stopping, agent, stopped);
   }
   if (succeeded) return;

@@ -86,6 +86,15 @@ TEST_CASE("a rank that did not arrive is named by the key that the others wait f
   CHECK(own_key.kind == ComplaintKind::kRendezvous);
   CHECK(own_key.accused.empty());
   CHECK(own_key.key == "never");
+  for (const auto& [keys, names] :
+       {std::pair<const char*, const char*>{"/default_pg/0//epoch/7", "epoch/7"},
+        {"/default_pg/0//data_init/done", "data_init/done"},
+        {"/default_pg/0//a, /default_pg/0//b", "a, b"}}) {
+    const auto of_program = find_complaint(
+        "DistStoreError: wait timeout after 4000ms, keys: " + std::string(keys) + "\n");
+    REQUIRE(of_program.has_value());
+    CHECK(of_program->key == names);
+  }
   CHECK(captured("gloo-2.15-missing-rank0").key.empty());
   for (const char* key :
        {"/default_pg/0//cuda//0", "/init/worker_count", "0", "/default_pg/0//3"}) {
@@ -186,27 +195,29 @@ TEST_CASE("a rank that a signal from outside ended is no witness") {
 }
 
 TEST_CASE("what a rank raised before it waited for the others is told with its complaint") {
-  const auto chain = [](const std::string& first) {
-    return "Traceback (most recent call last):\n  File \"t.py\", line 6, in <module>\n    "
-           "step()\n" +
-           first +
-           "\n\nDuring handling of the above exception, another exception occurred:\n\n"
-           "Traceback (most recent call last):\n  File \"t.py\", line 8, in <module>\n"
-           "    dist.barrier()\nRuntimeError: [/x/gloo/transport/tcp/pair.cc:547] Connection "
-           "closed "
-           "by peer [127.0.0.1]:2\n";
-  };
+  const std::string then =
+      "\n\nDuring handling of the above exception, another exception occurred:\n\n";
+  const std::string trace =
+      "Traceback (most recent call last):\n  File \"t.py\", line 8, in <module>\n    step()\n";
+  const std::string lost =
+      "RuntimeError: [/x/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:2\n";
   const auto before = [&](const std::string& first) {
-    const auto complaint = find_complaint(chain(first));
+    const auto complaint = find_complaint(trace + first + then + trace + lost);
     REQUIRE(complaint.has_value());
     return complaint->before;
   };
   CHECK(before("ValueError: NaN in gradients") == "ValueError: NaN in gradients");
   CHECK(before("StopIteration").empty());
   CHECK(before("RuntimeError: Application timeout caused pair closure").empty());
-  const auto later =
-      find_complaint("Traceback (most recent call last):\n  File \"t.py\", line 1\n" +
-                     std::string("OSError: survived\nstep 7\n") + chain("KeyError: 'b'"));
-  REQUIRE(later.has_value());
-  CHECK(later->before == "KeyError: 'b'");
+  const std::string handled = "KeyError: 'mean'" + then + trace;
+  CHECK(before(handled + "ValueError: bad sample") == "ValueError: bad sample");
+  const std::string logged = "ERROR:root:no cache\n" + trace + "FileNotFoundError: cache\n";
+  const std::string frames =
+      "Stack (most recent call last):\n  File \"t.py\", line 1, in <module>\n";
+  for (const std::string& text :
+       {logged, frames, logged + "step 5\n", frames + "step 5 loss 0.3\n"}) {
+    const auto timed_out = find_complaint(text + kWatchdog);
+    REQUIRE(timed_out.has_value());
+    CHECK(timed_out->before.empty());
+  }
 }

@@ -24,14 +24,13 @@ using store::eventually;
 
 class LiveCoordinator {
  public:
-  /// `state_file`: see LiveRuns; empty: none. `age`: since the start of its process.
-  explicit LiveCoordinator(ServerOptions options = {}, const std::string& state_file = "",
-                           Duration age = {}) {
+  /// `state_file`: see LiveRuns; empty: none.
+  explicit LiveCoordinator(ServerOptions options = {}, const std::string& state_file = "") {
     options.log = thread_.logger();
     if (!state_file.empty()) {
       const auto warn = [log = options.log](const std::string& text) { log->warn("{}", text); };
       options.live_runs = std::make_shared<LiveRuns>(state_file, DiskThread(thread_.executor()),
-                                                     warn, Clock::now() - age);
+                                                     warn);
     }
     server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(), options);
     port_ = server_->endpoint().port();

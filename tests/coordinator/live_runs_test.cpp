@@ -68,7 +68,7 @@ TEST_CASE("after a restart of the daemon the members of a run precede strangers"
     CHECK(first.await<protocol::Done>().exit_code == 0);
     CHECK(second.await<protocol::Done>().exit_code == 0);
   }
-  CHECK_THAT(after.log(), ContainsSubstring("have 5 s to come back before others join"));
+  CHECK_THAT(after.log(), ContainsSubstring("had a round: its nodes have 5 s"));
   CHECK(eventually([&] { return content_of_state(file) == "{\"runs\":[]}\n"; }));
 }
 
@@ -92,15 +92,51 @@ TEST_CASE("a stranger that comes after the wait and leaves does not end what is 
   const std::string file = folder / "runs.json";
   begin_run(file);
   const std::string kept = content_of_state(file);
-  LiveCoordinator after({}, file, 2 * kMembersAwaited);
-  {
+  LiveCoordinator after({}, file);
+  CHECK(eventually([&] {  // after the wait
     Agent stranger(after.port(), hello_of("run", "stranger", 3));
-    stranger.await<protocol::Waiting>();
-  }
+    return stranger.try_next().has_value();
+  }));
   Agent other(after.port(), hello_of("other", "a", 1));
   other.start_round();
   CHECK(eventually([&] { return content_of_state(file).find("other") != std::string::npos; }));
   CHECK_THAT(content_of_state(file), ContainsSubstring("\"run\""));
+}
+
+TEST_CASE("a member that comes after the wait has its run back from one that a stranger began") {
+  const TempDir folder;
+  const std::string file = folder / "runs.json";
+  const auto told = begin_run(file);
+  LiveCoordinator after({}, file);
+  std::unique_ptr<Agent> stranger;
+  CHECK(eventually([&] {
+    stranger = std::make_unique<Agent>(after.port(), hello_of("run", "stranger", 3));
+    return stranger->try_next().has_value();
+  }));
+  const Agent first(after.port(), member(told[0]));
+  const Agent second(after.port(), member(told[1]));
+  CHECK(eventually([&] { return after.log().find("the round continues") != std::string::npos; }));
+  CHECK(stranger->closed());
+}
+
+TEST_CASE("a run whose links all broke is kept for its members, and not told to a stranger") {
+  LiveCoordinator coordinator;
+  std::vector<protocol::StartRound> told;
+  {
+    Agent first(coordinator.port(), hello_of("run", "a", 2));
+    Agent second(coordinator.port(), hello_of("run", "b", 2));
+    told = {first.start_round(), second.start_round()};
+  }
+  auto other_terms = hello_of("run", "stranger", 1);
+  other_terms.terms.nodes_max = 1;
+  CHECK(eventually([&] {  // when both are lost
+    CHECK(Agent(coordinator.port(), other_terms).closed());
+    return coordinator.log().find("to come back before others join") != std::string::npos;
+  }));
+  const Agent first(coordinator.port(), member(told[0]));
+  const Agent second(coordinator.port(), member(told[1]));
+  CHECK(eventually(
+      [&] { return coordinator.log().find("the round continues") != std::string::npos; }));
 }
 
 TEST_CASE("where there are as many runs as can be, the members of a known one are served") {
@@ -120,8 +156,8 @@ TEST_CASE("what waits for its time is written as the process ends") {
   const TempDir folder;
   const std::string file = folder / "runs.json";
   boost::asio::io_context io;
-  const auto runs = std::make_shared<LiveRuns>(
-      file, DiskThread(io.get_executor()), [](const std::string&) {}, Clock::now());
+  const auto runs =
+      std::make_shared<LiveRuns>(file, DiskThread(io.get_executor()), [](const std::string&) {});
   for (int run = 0; run <= 2 * kSavesAtOnce; ++run) {
     runs->keep(RunId("run-" + std::to_string(run)), "lineage");
     io.restart();

@@ -69,7 +69,7 @@ TEST_CASE("a failure that counts is waited for until its report is here") {
 
 TEST_CASE("a round far beyond those that most agents have heard of is not believed") {
   Here all;
-  const auto known = [&all](std::size_t without = 0) {
+  const auto known = [&all](int without = 0) {
     return all.roster.claims().highest_near_half(all.roster.size() + without, 100);
   };
   CHECK(known() == Round(0));

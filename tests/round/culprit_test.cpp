@@ -204,6 +204,11 @@ TEST_CASE("a collective that gave up: undecided where the facts do not tell") {
         "the cause");
   CHECK_THAT(finding->likely, ContainsSubstring("different collectives"));
   CHECK(finding->others.empty());
+  const auto several =
+      FailedRound().no_rendezvous(0).of_key("a, b").raised("E").runs(1, "T").find();
+  CHECK(several->ranks == kUndecided);
+  CHECK(
+      several->text.ends_with("not all keys that it waited for were set in the store (\"a, b\")"));
 }
 
 TEST_CASE("a lost connection: the rank that exited with 0 is the culprit, and no other") {
@@ -242,8 +247,17 @@ TEST_CASE("a rank that waited for the others while it handled its own exception 
   const FailedRound lost = FailedRound().lost_peer(0).lost_peer(1).raised(own).runs(2, "S");
   CHECK(lost.culprits() == Numbers{1});
   CHECK_FALSE(lost.find()->text.ends_with("not exited yet"));
-  const FailedRound all = FailedRound().timed_out(0).raised("E").timed_out(1).raised("E");
+  FailedRound all = FailedRound().timed_out(0).raised("E").timed_out(1).raised("E");
   CHECK(all.culprits() == kUndecided);
+  CHECK(all.runs(2, "T").culprits() == Numbers{2});
+  CHECK(FailedRound().timed_out(0).raised("E").runs(1, "T").culprits() == Numbers{1});
+  CHECK(FailedRound().timed_out(0).raised("E").runs(1, "S", "futex").culprits() == Numbers{0});
+  const FailedRound busy =
+      FailedRound().timed_out(0).raised("E").runs(1, "R").used(milliseconds(490));
+  CHECK(busy.culprits() == Numbers{1});
+  const FailedRound named =
+      FailedRound().names(0, {2}).raised("E").timed_out(1).runs(2, "S", "futex");
+  CHECK(named.culprits() == Numbers{2});
 }
 
 TEST_CASE("a key of the program that no rank sets is told, and no rank is blamed for it") {
@@ -252,7 +266,7 @@ TEST_CASE("a key of the program that no rank sets is told, and no rank is blamed
   REQUIRE(finding);
   CHECK(finding->ranks == kUndecided);
   CHECK(finding->text ==
-        "rank 0 (a) gave up after 10 min: no rank has set the key \"best_ckpt\" of the store");
+        "rank 0 (a) gave up after 10 min: no rank had set the key \"best_ckpt\" of the store");
   CHECK(finding->others.empty());
 }
 

@@ -220,6 +220,9 @@ void name_address_space(Verdict& verdict, const WorkerExit& exit) {
   verdict.advice = limit_advice(exit.evidence.limits, 'v', "ulimit -v unlimited before ddprun");
 }
 
+// Programs with large libraries map tens of gigabytes.
+constexpr std::int64_t kSmallAddressSpace = std::int64_t{32} << 30;
+
 /// The stack of a thread is address space, too, and a limit on that is the rarer one.
 void name_limit_of_threads(Verdict& verdict, const Symptom& symptom, const WorkerExit& exit) {
   const Amount& limit = exit.evidence.limits.address_space;
@@ -227,8 +230,9 @@ void name_limit_of_threads(Verdict& verdict, const Symptom& symptom, const Worke
   const bool is_thread = text.find("thread") != text.npos || text.find("Thread") != text.npos;
   if (symptom.measure != Measure::kProcesses || !is_thread || !limit) return;
   const std::string& lowered = exit.evidence.limits.lowered;
-  const bool other = lowered.find('u') != lowered.npos && lowered.find('v') == lowered.npos;
-  if (other) return;  // the program has set that one
+  const bool has_set_it = lowered.find('v') != lowered.npos;
+  const bool has_set_other = lowered.find('u') != lowered.npos;
+  if (!has_set_it && (has_set_other || *limit > kSmallAddressSpace)) return;
   verdict.text = ended_text(exit.status) + ": no thread could be started";
   verdict.evidence.insert(verdict.evidence.begin(),
                           "its limit on address space is " + bytes_text(*limit));
