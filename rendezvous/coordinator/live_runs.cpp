@@ -92,8 +92,10 @@ Result<Lineages> read_lineages(const std::string& path) {
   return Error{ErrorKind::kSystem, printable(path) + " is damaged"};
 }
 
-/// Whole or not at all, whenever this process is killed. Returns 0 or errno.
+/// Whole or not at all, whenever this process is killed; no file without a text. Returns 0 or
+/// errno.
 int replace_file(const std::string& path, const std::string& text) {
+  if (text.empty()) return ::unlink(path.c_str()) == 0 || errno == ENOENT ? 0 : errno;
   std::error_code ignored;  // open() tells
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const std::string unfinished = path + ".new";
@@ -191,7 +193,8 @@ void LiveRuns::write() {
     runs.push_back(json::object{{kRunId, run}, {kLineage, live.lineage}});
   }
   const auto error = std::make_shared<int>(0);
-  std::string text = json::serialize(json::object{{kRuns, std::move(runs)}}) + "\n";
+  std::string text;
+  if (!runs.empty()) text = json::serialize(json::object{{kRuns, std::move(runs)}}) + "\n";
   thread_.post([error, path = path_, text = std::move(text)] { *error = replace_file(path, text); },
                [error, waiting = weak_from_this()] {
                  if (const auto self = waiting.lock()) self->written(*error);

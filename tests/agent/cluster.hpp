@@ -52,7 +52,8 @@ class Cluster {
   }
   /// The daemon again, on the same port.
   void start_daemon(int port) {
-    daemon_ = std::make_unique<Command>(Argv{RDZVD, "--port", std::to_string(port)});
+    daemon_ =
+        std::make_unique<Command>(Argv{RDZVD, "--port", std::to_string(port), "--state-file=off"});
     REQUIRE(wait_until([this] { return daemon_->out().find('\n') != std::string::npos; }));
     const std::string ready = daemon_->out();
     port_ = std::stoi(ready.substr(ready.rfind(':') + 1));
