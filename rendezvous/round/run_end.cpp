@@ -242,10 +242,7 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
     send(link, as_told(*other, received, hello));
   } else if (hello.claim && is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
     send(link, verdict);
-  } else if (hello.claim) {  // of another run: its ranks have no part in this success
-    ++counters_.refusals;
-    send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
-  } else if (verdict.exit_code == 0) {
+  } else if (verdict.exit_code == 0 && !hello.claim) {  // ranks of another run have no part in it
     if (run_terms_) send(link, waiting(text));  // an agent believes no success as the first word
     send(link, Done{0, text});
   } else {
