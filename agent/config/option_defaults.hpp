@@ -7,14 +7,13 @@
 
 namespace ddprun {
 
-// From the start of the workers to that of the template of --warm: until then the processors are
-// theirs.
+// The template of --warm starts so long after the workers: until then the processors are theirs.
 inline constexpr Duration kWarmAfterDefault = std::chrono::seconds(30);
-// With --restart=failed a rank that survives has this long to take the next round, unless
+// A rank that survives (--restart=failed) has this long to take the next round, unless
 // --rejoin-timeout says otherwise; then it is killed and started again.
 inline constexpr Duration kRejoinTimeoutDefault = std::chrono::seconds(60);
 inline constexpr int kSparesMax = 1024;  // --spares
-// From SIGTERM to SIGKILL, unless --shutdown-timeout says otherwise.
+// SIGKILL follows SIGTERM after this, unless --shutdown-timeout says otherwise.
 inline constexpr Duration kShutdownTimeoutDefault = std::chrono::seconds(30);
 // --failure-grace: what ranks catch, print and save takes milliseconds to a second; those that wait
 // for the lost one without an end are stopped then.

@@ -74,7 +74,7 @@ std::string blast_radius(const Nodes& nodes, int round) {
 
 namespace {
 
-/// What workers had started, and what was not ended; empty: nothing.
+/// The text tells what workers had started, and what was not ended; empty: nothing.
 std::string cleanup_text(const Nodes& nodes, int round) {
   long long descendants = 0;
   std::string survivors;

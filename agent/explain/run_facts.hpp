@@ -1,5 +1,5 @@
-// What the records of a run's nodes tell together: who failed in a round and why it ended, and how
-// the run did. Pure.
+// RunFacts: the records of a run's nodes tell together who failed in a round and why it ended, and
+// how the run did. Pure functions.
 #pragma once
 
 #include <set>
@@ -11,13 +11,14 @@
 namespace ddprun::explain {
 
 [[nodiscard]] std::set<int> rounds_of(const Nodes& nodes);
-/// What one of its nodes recorded of the round; null: none did.
+/// The record that one of its nodes has of the round; null: none has.
 [[nodiscard]] const RoundRecord* any_record(const Nodes& nodes, int round);
 [[nodiscard]] std::string text_of(const Failure& failure);
-/// Who failed and how. Ranks that were given up have not failed: none of them is named.
+/// The text tells who failed and how. Ranks that were given up have not failed: none of them is
+/// named.
 [[nodiscard]] std::string failure_text(const Failure& failure);
-/// What the coordinator found about all ranks of a round, with the rank that failed first: it may
-/// be a witness of the cause. None: the first failure is the cause.
+/// The coordinator's finding about all ranks of a round, with the rank that failed first: it may be
+/// a witness of the cause. Null: the first failure is the cause.
 [[nodiscard]] const Failure* finding_in(const Nodes& nodes, int round);
 /// The failures that the nodes saw in a round; first the one that a finding or else `reason` names.
 [[nodiscard]] std::vector<Failure> failures_in(const Nodes& nodes, int round,

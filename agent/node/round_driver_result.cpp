@@ -72,8 +72,8 @@ std::vector<RankFacts> RoundDriver::facts() const {
   return all;
 }
 
-/// In the failure grace a rank loses those that it waited for while it handled an exception of its
-/// own.
+/// A rank that waited for others while it handled an exception of its own loses them in the failure
+/// grace, and tells then.
 void RoundDriver::add_raised(RankFacts& facts) const {
   RoundPorts::Raised raised = ports_.raised(facts.local_rank);
   if (!raised.complaint || raised.exception.empty()) return;
@@ -100,8 +100,8 @@ bool RoundDriver::failed_in_grace(std::size_t rank) const {
   return group_.worker(LocalRank(static_cast<int>(rank))).first_signal == 0;
 }
 
-/// With whose failure the others are compared: the first one of the round; where that was on
-/// another node, the first one here that was not stopped.
+/// The others are compared with this failure: the first one of the round; where that was on another
+/// node, the first one here that was not stopped.
 std::optional<LocalRank> RoundDriver::first_here() const {
   if (group_.first_failure() || given_up_) return group_.first_failure();
   std::optional<LocalRank> first;

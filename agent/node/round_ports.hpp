@@ -168,7 +168,7 @@ class RoundPorts {
   }
   virtual void recovered(const Recovery& recovery) { static_cast<void>(recovery); }
 
-  /// For the membership, which may answer with end(): GroupRunning, GroupSucceeded, GroupFailed
+  /// The membership takes it, and may answer with end(): GroupRunning, GroupSucceeded, GroupFailed
   /// with its evidence, GroupMayGrow, GroupLeftBefore; RankGone of a worker that is held and has
   /// ended, of one that cannot be told of this round, which grows, or that finished the round
   /// before while others are in this one.

@@ -45,7 +45,7 @@ struct RoundResult {
   }
   /// A worker that is still alive after SIGKILL; empty: none, or the round succeeded.
   [[nodiscard]] std::string unkillable_worker() const;
-  /// Of a failure that has had no line; empty: none.
+  /// The line of a failure that has had none; empty: there is no such failure.
   [[nodiscard]] std::string untold_death_line() const;
   [[nodiscard]] CleanupFacts cleanup_facts() const {
     return {stopped, descendants, static_cast<int>(unkillable.size()), stop_took};

@@ -157,6 +157,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void on_hello(Link& link, protocol::Message message);
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
   void strip(const Link& link, protocol::Hello& hello);
+  [[nodiscard]] std::shared_ptr<RunEntry> new_run(const Link& link, const protocol::Hello& hello);
   [[nodiscard]] bool is_held_back(const protocol::Hello& hello, const RunEntry* entry) const;
   [[nodiscard]] bool is_given_up(const protocol::Hello& hello, const RunEntry& entry) const;
   void keep_if_live(RunEntry& entry);

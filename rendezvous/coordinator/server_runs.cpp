@@ -100,26 +100,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
     return on_hello(link, std::move(message));
   }
   forget_due(link);
-  if (begins) {
-    const auto before = runs_.find(hello.run_id.value());
-    // Each run has an author of its own: to know it shows that a node was in a round of that run.
-    round::RunOptions options{hello.run_id, round::author_name(options_.term, random_uuid())};
-    const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
-    if (again) options.succeeded = before->second->run.success();
-    if (options_.only_run) {
-      options.record = options_.record;
-      options.term = options_.term;
-      options.succession = options_.succession.options;
-    }
-    options.succession.lead_by = started_ + kLeadMax;
-    options.origin = random_uuid();
-    if (LiveRuns* const live = options_.live_runs.get()) {
-      options.author = round::author_of_lineage(live->lineage_for(hello), options.author);
-      options.knows_members = live->is_member(hello);
-    }
-    entry = std::make_shared<RunEntry>(executor_, std::move(options),
-                                       network_of(net::address_text(link.from)));
-  }
+  if (begins) entry = new_run(link, hello);
   link.run = entry;
   const round::Peer peer = peer_of(link);
   if (options_.peers)
@@ -130,6 +111,27 @@ void Server::Impl::on_hello(Link& link, Message message) {
   ++unfinished_;
   ++founders_[entry->founder];
   runs_.insert_or_assign(entry->id.value(), entry);
+}
+
+std::shared_ptr<RunEntry> Server::Impl::new_run(const Link& link, const Hello& hello) {
+  const auto before = runs_.find(hello.run_id.value());
+  // Each run has an author of its own: to know it shows that a node was in a round of that run.
+  round::RunOptions options{hello.run_id, round::author_name(options_.term, random_uuid())};
+  const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
+  if (again) options.succeeded = before->second->run.success();
+  if (options_.only_run) {
+    options.record = options_.record;
+    options.term = options_.term;
+    options.succession = options_.succession.options;
+  }
+  options.succession.lead_by = started_ + kLeadMax;
+  options.origin = random_uuid();
+  if (LiveRuns* const live = options_.live_runs.get()) {
+    options.author = round::author_of_lineage(live->lineage_for(hello), options.author);
+    options.knows_members = live->is_member(hello);
+  }
+  return std::make_shared<RunEntry>(executor_, std::move(options),
+                                    network_of(net::address_text(link.from)));
 }
 
 /// Whether its run had a round, before this start or until all its links broke, whose members may

@@ -24,6 +24,13 @@ constexpr std::size_t kOthersMax = 8;
   return std::min(lower_median(std::move(timeouts)), kStopWaitMax);
 }
 
+/// Whether two ranks failed in the same way; those that said nothing did if they ended so.
+[[nodiscard]] bool failed_alike(const WorkerExit& one, const WorkerExit& other) {
+  if (one.lines.empty() && other.lines.empty()) return one.status == other.status;
+  if (one.lines.empty() || other.lines.empty()) return false;
+  return is_alike(one.status, one.lines.back(), other.status, other.lines.back());
+}
+
 }  // namespace
 
 void Run::finish(Done verdict) {
@@ -152,16 +159,9 @@ void Run::name_other(Stopping& stopping) const {
   std::optional<RunFailure>& failure = stopping.verdict.failure;
   if (!failure || failure->finding) return;
   const WorkerExit& first = failure->first;
-  const auto last = [](const WorkerExit& exit) {
-    return exit.lines.empty() ? std::string() : exit.lines.back();
-  };
   for (const WorkerExit& other : stopping.others) {
     const bool is_it = other.worker == first.worker || other.complaint || other.given_up;
-    const bool said_nothing = first.lines.empty() && other.lines.empty();
-    const bool is_same = said_nothing
-                             ? first.status == other.status
-                             : is_alike(first.status, last(first), other.status, last(other));
-    if (is_it || is_same) continue;
+    if (is_it || failed_alike(first, other)) continue;
     failure->also = reasons::also_failed(other, first);
     return;
   }
@@ -172,20 +172,13 @@ void Run::count_alike(Stopping& stopping) {
   std::optional<RunFailure>& failure = stopping.verdict.failure;
   if (!failure) return;
   const WorkerExit& first = failure->first;
-  const auto last = [](const WorkerExit& exit) {
-    return exit.lines.empty() ? std::string() : exit.lines.back();
-  };
   for (const Stopping::FailedAlike& node : stopping.alike) {
     if (node.agent == stopping.failed_agent) {
       failure->alike += node.alike;
       continue;
     }
     if (!node.failure || first.complaint || node.failure->complaint) continue;
-    const WorkerExit& own = *node.failure;
-    const bool said_nothing = first.lines.empty() && own.lines.empty();
-    const bool is_same = said_nothing ? first.status == own.status
-                                      : is_alike(first.status, last(first), own.status, last(own));
-    if (is_same) failure->alike += node.alike + 1;
+    if (failed_alike(first, *node.failure)) failure->alike += node.alike + 1;
   }
 }
 
