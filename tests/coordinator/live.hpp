@@ -29,8 +29,8 @@ class LiveCoordinator {
     options.log = thread_.logger();
     if (!state_file.empty()) {
       const auto warn = [log = options.log](const std::string& text) { log->warn("{}", text); };
-      options.live_runs = std::make_shared<LiveRuns>(state_file, DiskThread(thread_.executor()),
-                                                     warn);
+      options.live_runs =
+          std::make_shared<LiveRuns>(state_file, DiskThread(thread_.executor()), warn);
     }
     server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(), options);
     port_ = server_->endpoint().port();

@@ -9,7 +9,6 @@
 #include "agent/node/kill_order.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/node/round_ports.hpp"
-#include "agent/node/round_ports.hpp"
 #include "agent/node/spare_pool.hpp"
 #include "agent/node/worker_group.hpp"
 #include "agent/output/console_queue.hpp"
