@@ -326,7 +326,6 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   context_.log_round(inputs.facts);
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   inputs.store_waits = [this, round] { return store_.waits(round); };
-  if (!start.grows) carried_.finished.clear();
   if (Spares* spares = context_.spares()) {
     spares->pause();
     if (start.restarts.value() > 0) spares->say_if_none();

@@ -66,16 +66,11 @@ enum class PacketKind : std::uint8_t {
   kSurvives = 5,    // of the worker itself: it can take a new round without being started again
   kJoined = 6,      // u32 round: it has taken this one
   kStop = 16,       // of the agent: the page says why
-  kRound = 17,      // of the agent: u32 round, u8 cause, then NAME=VALUE with a final NUL each
-};
-// Why there is a new round.
-enum class RoundCause : std::uint8_t {
-  kFailure = 1,  // a worker is gone: collectives of the round before do not end
-  kGrowth = 2,   // all that took part still live
+  kRound = 17,      // of the agent: u32 round, u8 1, then NAME=VALUE with a final NUL each
 };
 inline constexpr std::size_t kPacketHeaderBytes = 2;
 // Of a round.
-inline constexpr std::size_t kRoundHeaderBytes = sizeof(std::uint32_t) + sizeof(RoundCause);
+inline constexpr std::size_t kRoundHeaderBytes = sizeof(std::uint32_t) + 1;
 inline constexpr std::size_t kVariablesBytesMax = 64 * 1024;
 inline constexpr std::size_t kRoundPacketBytesMax =
     kPacketHeaderBytes + kRoundHeaderBytes + kVariablesBytesMax;

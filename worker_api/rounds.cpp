@@ -19,7 +19,6 @@ constexpr int kPause_ms = 20;  // between attempts to send a packet for which th
 constexpr int kAttempts = 250;
 
 std::atomic<int> pending{0};
-std::atomic<bool> lost{false};  // written before `pending`
 
 // No thread of the parent waits there, none watches, and rounds are the parent's.
 void begin_in_child() {
@@ -42,11 +41,10 @@ bool has_no_place(const Rounds& all) {
   return !all.taken && is_spare();
 }
 
-/// Takes what was pushed, or at first the round of the environment, if all its ranks live: they
-/// wait for this one there. None: there is nothing to take, or `problem` says why.
+/// Takes what was pushed, or else at first the round of the environment. None: there is nothing to
+/// take, or `problem` says why.
 std::optional<World> take(Rounds& all, std::string& problem) {
-  const bool grows = all.pushed && all.pushed->cause == World::Cause::kGrowth;
-  if (!all.taken && !is_spare() && (grows || !all.pushed)) {
+  if (!all.taken && !is_spare() && !all.pushed) {
     all.taken = world_of_environment(problem);
     return all.taken;
   }
@@ -95,12 +93,7 @@ int pending_round() {
   return pending.load(std::memory_order_relaxed);
 }
 
-bool is_round_lost() {
-  return pending_round() != 0 && lost;
-}
-
-void set_pending_round(int round, World::Cause cause) {
-  lost = cause != World::Cause::kGrowth;
+void set_pending_round(int round) {
   pending = round;
 }
 
@@ -130,9 +123,7 @@ std::optional<World> parse_round(const std::uint8_t* content, std::size_t size) 
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < sizeof(number); ++i) number |= std::uint32_t{content[i]} << (8 * i);
   World world;
-  world.cause = content[sizeof(number)] == static_cast<std::uint8_t>(RoundCause::kGrowth)
-                    ? World::Cause::kGrowth
-                    : World::Cause::kFailure;
+  world.cause = World::Cause::kFailure;
   std::size_t at = kRoundHeaderBytes;
   while (at < size) {
     const std::string variable(reinterpret_cast<const char*>(content) + at);

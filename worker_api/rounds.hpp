@@ -31,9 +31,7 @@ struct Rounds {
 [[nodiscard]] bool is_spare();
 /// A round that was pushed and that next_round() has not taken; 0: none. Async-signal-safe.
 [[nodiscard]] int pending_round();
-/// Whether one is pending, and a worker is gone: nothing that this process does in its round ends.
-[[nodiscard]] bool is_round_lost();
-void set_pending_round(int round, World::Cause cause);
+void set_pending_round(int round);
 
 /// The round of the environment. Empty: `problem` says what is wrong with it.
 [[nodiscard]] std::optional<World> world_of_environment(std::string& problem);

@@ -108,7 +108,7 @@ bool notes_sockets() {
 void abandon_pending() {
   Noted& all = noted();
   const std::lock_guard lock(all.mutex);
-  if (is_round_lost()) static_cast<void>(shut_noted(all));
+  if (pending_round() != 0) static_cast<void>(shut_noted(all));
 }
 
 }  // namespace ddprun::worker_link
@@ -121,7 +121,7 @@ void sockets_begin() {
   all.before = worker_link::present();
   all.made.clear();
   all.notes = true;
-  if (!worker_link::is_round_lost()) worker_link::allow_waits();
+  if (worker_link::pending_round() == 0) worker_link::allow_waits();
   worker_link::follow_waits();
 }
 
@@ -134,7 +134,7 @@ int sockets_end() {
   for (const ino_t inode : worker_link::present()) {
     if (all.before.count(inode) == 0) all.made.insert(inode);
   }
-  if (worker_link::is_round_lost()) static_cast<void>(worker_link::shut_noted(all));
+  if (worker_link::pending_round() != 0) static_cast<void>(worker_link::shut_noted(all));
   return static_cast<int>(all.made.size());
 }
 

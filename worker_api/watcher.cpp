@@ -47,10 +47,8 @@ void receive_round(std::optional<World> world) {
   Rounds& all = rounds();
   std::unique_lock lock(all.mutex);
   if (!world || (all.taken && world->round <= all.taken->round)) return;
-  // The one that this replaces may have ended the round that the process is in.
-  if (is_round_lost()) world->cause = World::Cause::kFailure;
   const auto callback = all.callback;
-  set_pending_round(world->round, world->cause);
+  set_pending_round(world->round);
   lock.unlock();
   abandon_pending();
   if (callback != nullptr) (*callback)(world->round, world->cause);
@@ -88,14 +86,14 @@ void mark_alive() {
 }
 
 void abandon_new() {
-  if (is_round_lost() && notes_sockets()) abandon_pending();
+  if (pending_round() != 0 && notes_sockets()) abandon_pending();
 }
 
 void read_link(std::vector<std::uint8_t>& packet) {
   bool holds = true;
   while (holds) {
     pollfd link{link_socket(), POLLIN, 0};
-    const int ready = ::poll(&link, 1, is_round_lost() ? kAbandonInterval_ms : kForever);
+    const int ready = ::poll(&link, 1, pending_round() != 0 ? kAbandonInterval_ms : kForever);
     if (ready > 0) holds = receive_packet(packet);
     if (ready == 0) abandon_new();
   }

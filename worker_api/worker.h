@@ -101,11 +101,8 @@ int ddprun_worker_wait_for_stop(int timeout_ms);
 int ddprun_worker_survive(void);
 
 #define DDPRUN_WORKER_CAUSE_START 0   /* this process was started for the round */
-#define DDPRUN_WORKER_CAUSE_FAILURE 1 /* a worker is gone: old collectives do not end */
-#define DDPRUN_WORKER_CAUSE_GROWTH 2  /* all that took part still live */
-/* In a round that grows the group of the round before works until the ranks leave it: finish the
- * step, and leave when the maximum of what all ranks say of ddprun_worker_round_pending() is not 0.
- */
+#define DDPRUN_WORKER_CAUSE_FAILURE 1 /* the round before is over: a worker is gone, or nodes
+                                       * joined; collectives of that round do not end */
 
 struct ddprun_worker_change {
   size_t struct_size; /* in: sizeof(struct ddprun_worker_change) */
@@ -143,18 +140,17 @@ size_t ddprun_worker_variables(char* variables, size_t size);
 
 /* Called on the thread of ddprun_worker_survive() when a round comes, before
  * ddprun_worker_next_round() returns it: to free a thread that waits in a collective of the round
- * before. If a worker is gone, sockets that were noted are shut by then. In place of the one
- * before; NULL: none. */
+ * before. Sockets that were noted are shut by then. In place of the one before; NULL: none. */
 typedef void (*ddprun_worker_round_callback)(int round, int cause, void* context);
 void ddprun_worker_on_round(ddprun_worker_round_callback callback, void* context);
 
 /* Gloo waits for ever in a collective whose peers are alive but have left it. Sockets of TCP that
  * the process makes between these two calls, on any thread, are noted, in place of those before;
- * when a round comes because a worker is gone, they are shut for both directions, not closed, and
- * so are, until the process takes the round, those that a thread between the two calls makes; in a
- * round that grows they are shut when the process takes it. Sockets that listen are not noted. end
- * returns how many there are. Gloo leaves a thread to its time-out if its connection ends in the
- * middle of a message, so from the shut to the next begin its waits in this process fail. */
+ * when a round comes, they are shut for both directions, not closed, and so are, until the process
+ * takes the round, those that a thread between the two calls makes. Sockets that listen are not
+ * noted. end returns how many there are. Gloo leaves a thread to its time-out if its connection
+ * ends in the middle of a message, so from the shut to the next begin its waits in this process
+ * fail. */
 void ddprun_worker_sockets_begin(void);
 int ddprun_worker_sockets_end(void);
 /* Shuts those that were noted, now. Returns how many. */

@@ -70,7 +70,7 @@ int handle_stop();
 
 /// A round that this process takes part in, as worker.h describes it.
 struct World : WorkerEnvironment {
-  enum class Cause { kStart = 0, kFailure = 1, kGrowth = 2 };
+  enum class Cause { kStart = 0, kFailure = 1 };
   Cause cause = Cause::kStart;
   int previous_rank = -1;  // in the round that it was in before; -1: in none
   int previous_world_size = -1;

@@ -29,7 +29,6 @@ struct RoundFacts {
   int group_rank = 0;        // of this node
   Rank first_rank;           // of this node's local rank 0
   int first_role_rank = 0;   // the same among the workers of its role
-  bool grows = false;        // all ranks of the round before live, and leave it together
   bool may_be_last = false;  // a failure of the round may end the run
 };
 

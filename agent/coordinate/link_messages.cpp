@@ -119,7 +119,6 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   facts.group_rank = round.group_rank;
   facts.first_rank = round.rank_base;
   facts.first_role_rank = round.role_rank_base;
-  facts.grows = round.grows;
   facts.may_be_last = round.may_be_last;
   const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
   const bool given = fixed || !config.rendezvous;  // a single node gets the address as given

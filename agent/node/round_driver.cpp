@@ -11,15 +11,15 @@
 namespace ddprun {
 
 RoundDriver::RoundDriver(RoundPorts& ports, Round round, WorkerGroup::Options options,
-                         TimePoint run_started, Elsewhere elsewhere)
+                         TimePoint run_started, Elsewhere elsewhere, Round before)
     : ports_(ports),
       round_(round),
+      before_(before),
       group_(options),
       run_started_(run_started),
       elsewhere_(elsewhere),
       straggler_timeout_(options.straggler_timeout),
       keeps_survivors_(options.rejoin_timeout.has_value()),
-      grows_(options.grows),
       carried_(options.carried.size()),
       since_(ports.now()),
       workers_(static_cast<std::size_t>(options.workers)) {}
@@ -99,7 +99,6 @@ void RoundDriver::step(const GroupEvent& event) {
   for (const GroupAction& action : actions) {
     std::visit([this](const auto& alternative) { act(alternative); }, action);
   }
-  tell_of_growth();
   if (!group_.over()) ended_ = false;  // what was released was taken back
   end_if_over();
 }
@@ -157,7 +156,7 @@ void RoundDriver::act(const AllRunning&) {
 }
 
 void RoundDriver::act(const AllSucceeded&) {
-  ports_.tell(client::GroupSucceeded{round_, group_.finished_before()});
+  ports_.tell(client::GroupSucceeded{round_});
 }
 
 void RoundDriver::act(const FirstFailure& action) {
@@ -174,6 +173,19 @@ void RoundDriver::act(const LogAgain& action) {
 
 void RoundDriver::act(const Recovered&) {
   ports_.recovered({static_cast<int>(workers_.size() - started_), static_cast<int>(started_)});
+}
+
+RoundDriver::Trained RoundDriver::trained() const {
+  using Taken = WorkerGroup::Taken;
+  const Taken taken = group_.taken();
+  if (taken == Taken::kBySome) return {};
+  const bool told = group_.outcome() == GroupState::kSucceeded;
+  return {taken == Taken::kByAll ? round_ : before_,
+          told ? std::vector<LocalRank>() : group_.finished()};
+}
+
+void RoundDriver::act(const FinishedRoundBefore&) {
+  if (before_ > Round(0)) ports_.tell(client::FinishedBefore{round_, before_});
 }
 
 void RoundDriver::act(const AskStacks&) {
@@ -217,15 +229,11 @@ void RoundDriver::give_up_spawn(LocalRank rank) {
 void RoundDriver::spawn(LocalRank rank) {
   // A stop came between the order and now: it would only be started to be stopped.
   if (!runs_here()) return give_up_spawn(rank);
-  // What was there before it has SIGKILL, and may take its time; or nothing is to be done there.
+  // What was there before it has SIGKILL, and may take its time.
   const WorkerRecord& record = group_.worker(rank);
-  const bool occupied = record.life == WorkerRecord::Life::kLeaving;
-  const bool finished = record.carried == WorkerRecord::Carried::kFinished;
-  if (occupied || finished) return step(PutOff{rank});
+  if (record.life == WorkerRecord::Life::kLeaving) return step(PutOff{rank});
   if (record.carried == WorkerRecord::Carried::kWaits) {
-    const bool told = ports_.tell_round(rank);
-    if (!told && grows_) ports_.tell(client::RankGone{round_});
-    return step(Spawned{rank, told});
+    return step(Spawned{rank, ports_.tell_round(rank)});
   }
   if (ports_.await_room(rank)) return;
   const auto started = start(rank);
@@ -253,10 +261,9 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   set_times(exit, ended.exited_at);
   const WorkerRecord& record = group_.worker(rank);
   ended.by_itself = record.first_signal == 0 && runs_here();
-  const bool not_joined = record.carried != WorkerRecord::Carried::kNo && !grows_;
+  const bool not_joined = record.carried != WorkerRecord::Carried::kNo;
   const bool held = record.life == WorkerRecord::Life::kHeld;
   const bool out_of_round = held || not_joined;
-  if (held && !status.success()) ports_.tell(client::RankGone{round_});
   if (out_of_round) return take(Exited{rank, status, left});  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
@@ -347,23 +354,13 @@ void RoundDriver::ask_survivors() {
 }
 
 void RoundDriver::joined(LocalRank rank) {
-  const GroupState state = group_.state();
-  if (state == GroupState::kStarting || state == GroupState::kHealthy) step(Joined{rank});
+  if (WorkerGroup::possible(group_.state(), Joined{rank})) step(Joined{rank});
 }
 
 void RoundDriver::survives(LocalRank rank) {
   const GroupState state = group_.state();
   const bool counts = state == GroupState::kStarting || state == GroupState::kHealthy;
   if (keeps_survivors_ && counts) step(Survives{rank});
-}
-
-void RoundDriver::tell_of_growth() {
-  const bool may = keeps_survivors_ && group_.may_grow();
-  if (std::exchange(may_grow_, may) != may) ports_.tell(client::GroupMayGrow{round_, may});
-  if (group_.is_torn() && !std::exchange(torn_, true)) ports_.tell(client::RankGone{round_});
-  const bool unknown = group_.has_left_before() && !may;  // else the same is known
-  if (!unknown || std::exchange(has_left_before_, true)) return;
-  ports_.tell(client::GroupLeftBefore{round_});
 }
 
 void RoundDriver::look() {

@@ -35,9 +35,9 @@ class RoundDriver {
  public:
   /// Whether other nodes have ranks of the round, too.
   enum class Elsewhere { kNoRanks, kRanks };
-  /// `run_started`: of ddprun, for the report.
+  /// `run_started`: of ddprun, for the report. `before`: the round of the carried ranks.
   RoundDriver(RoundPorts& ports, Round round, WorkerGroup::Options options, TimePoint run_started,
-              Elsewhere elsewhere = Elsewhere::kNoRanks);
+              Elsewhere elsewhere = Elsewhere::kNoRanks, Round before = Round(0));
 
   /// Once. After an earlier stop nothing is started.
   void begin();
@@ -94,9 +94,13 @@ class RoundDriver {
   [[nodiscard]] std::vector<LocalRank> released() const {
     return group_.over() ? group_.held() : std::vector<LocalRank>();
   }
-  /// The ranks that exited with 0, here or in the round before: one that grows does not start them
-  /// again.
-  [[nodiscard]] std::vector<LocalRank> finished() const { return group_.succeeded(); }
+  /// The round that the released ranks take part in, and the ranks that finished it, unless the
+  /// success of all was told; round 0: not all of them take part in the same one.
+  struct Trained {
+    Round round{0};
+    std::vector<LocalRank> finished{};
+  };
+  [[nodiscard]] Trained trained() const;
   /// Whether its exit is known, so that its output has an end.
   [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
   /// When the driver is over().
@@ -121,7 +125,6 @@ class RoundDriver {
   void step(const GroupEvent& event);
   void take(const Exited& exit);
   void ask_survivors();
-  void tell_of_growth();
   void end_hearing();
   void note_raised();
   [[nodiscard]] bool all_heard() const;
@@ -149,6 +152,7 @@ class RoundDriver {
   void act(const Disarm& action);
   void act(const LogAgain& action);
   void act(const Recovered& action);
+  void act(const FinishedRoundBefore& action);
   void give_up_opening();
   void open_if_ready();
   void spawn(LocalRank rank);
@@ -165,15 +169,12 @@ class RoundDriver {
 
   RoundPorts& ports_;
   const Round round_;
+  const Round before_;
   WorkerGroup group_;
   TimePoint run_started_;
   Elsewhere elsewhere_;
   Duration straggler_timeout_;
   bool keeps_survivors_;
-  bool grows_;
-  bool may_grow_ = false;  // as was told, like the next two
-  bool torn_ = false;
-  bool has_left_before_ = false;
   std::size_t carried_;      // workers that run since an earlier round
   std::size_t started_ = 0;  // of the others
   TimePoint since_;          // all workers run; before, this began

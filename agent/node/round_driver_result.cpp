@@ -51,7 +51,6 @@ std::vector<RankFacts> RoundDriver::facts() const {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Worker& ended = workers_[i];
     const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(i)));
-    if (record.carried == WorkerRecord::Carried::kFinished) all[i].end = RankEnd::kSucceeded;
     if (ended.exit && !ended.by_itself && record.first_signal == 0) add_raised(all[i]);
     if (!ended.exit || !ended.by_itself) continue;
     const bool succeeded = ended.exit->status.success();

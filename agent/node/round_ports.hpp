@@ -168,10 +168,8 @@ class RoundPorts {
   }
   virtual void recovered(const Recovery& recovery) { static_cast<void>(recovery); }
 
-  /// The membership takes it, and may answer with end(): GroupRunning, GroupSucceeded, GroupFailed
-  /// with its evidence, GroupMayGrow, GroupLeftBefore; RankGone of a worker that is held and has
-  /// ended, of one that cannot be told of this round, which grows, or that finished the round
-  /// before while others are in this one.
+  /// The membership takes it, and may answer with end(): GroupRunning, GroupSucceeded,
+  /// FinishedBefore, GroupFailed with its evidence.
   virtual void tell(client::Event event) = 0;
   virtual void spawn_failed(const SpawnFailed& failure) = 0;
   /// The driver is over(): what is left is to read the output of the workers that exited.

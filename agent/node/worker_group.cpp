@@ -22,10 +22,10 @@ constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
     {0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1},  // starting
     {0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0},  // healthy: one that has not joined is started again
     {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // straggling
-    {0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0},  // stopping: a spawn that was on its way is given up
-    {0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // killing
-    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0},  // holding
-    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0},  // released
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0},  // stopping: a spawn that was on its way is given up
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0},  // killing
+    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0},  // holding: it was told before
+    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0},  // released
     {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // succeeded: a signal, while output is drained
     {0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // failed: what was given up as unkillable may end
     {0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // stopped
@@ -39,7 +39,6 @@ WorkerGroup::WorkerGroup(Options options)
       rejoin_timeout_(options.rejoin_timeout),
       failure_grace_(options.failure_grace),
       may_be_last_(options.may_be_last),
-      grows_(options.grows),
       recovers_(!options.carried.empty()),
       stop_rule_{SIGTERM, options.shutdown_timeout} {
   DDPRUN_ASSERT(options.workers > 0);
@@ -50,10 +49,9 @@ WorkerGroup::WorkerGroup(Options options)
     record(rank).survives = true;
   }
   for (const LocalRank rank : options.finished) {
-    record(rank).life = WorkerRecord::Life::kEnded;
-    record(rank).carried = WorkerRecord::Carried::kFinished;
-    record(rank).status = ExitStatus::exited(0);
+    record(rank).finished_before = true;
   }
+  for (const LocalRank rank : options.spares) record(rank).is_spare = true;
 }
 
 bool WorkerGroup::possible(GroupState state, const GroupEvent& event) {
@@ -70,6 +68,7 @@ GroupActions WorkerGroup::step(const GroupEvent& event, TimePoint now) {
 
 void WorkerGroup::on(const Start&) {
   state_ = GroupState::kStarting;
+  tell_if_all_finished();
   spawn_next();
 }
 
@@ -105,11 +104,7 @@ void WorkerGroup::on(const Exited& event) {
   DDPRUN_ASSERT(held || worker.life == WorkerRecord::Life::kRunning);
   const bool left = event.left == LeftBehind::kProcesses;
   const bool not_joined = worker.carried != WorkerRecord::Carried::kNo;
-  const bool by_itself = grows_ && worker.first_signal == 0;
-  if (!held && not_joined && runs_here()) {
-    if (!by_itself) return start_again(event.rank, left);
-    if (event.status.success()) return finish_before(event);
-  }
+  if (!held && not_joined && runs_here()) return start_again(event);
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
   worker.ended_at = now_;

@@ -119,8 +119,7 @@ struct Survives {
 struct Joined {
   LocalRank rank;
 };
-/// Not started: the carried one has ended after the order, and what it left behind has not; or it
-/// has finished.
+/// Not started: the carried one has ended after the order, and what it left behind has not.
 struct PutOff {
   LocalRank rank;
 };
@@ -166,9 +165,11 @@ struct LogAgain {  // a carried worker has not taken the round: it is started ag
   LocalRank rank;
 };
 struct Recovered {};  // all carried workers have taken the round, all others run
-using GroupAction =
-    std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning, FirstFailure,
-                 LogLeftBehind, AllSucceeded, AskStacks, Disarm, LogAgain, Recovered>;
+/// All workers exited with 0 in the round before, or instead of taking this one.
+struct FinishedRoundBefore {};
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning,
+                                 FirstFailure, LogLeftBehind, AllSucceeded, AskStacks, Disarm,
+                                 LogAgain, Recovered, FinishedRoundBefore>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
@@ -176,13 +177,14 @@ struct WorkerRecord {
   /// kLeaving: it has ended, and left processes in its group. kHeld: it runs, and waits for the
   /// next round.
   enum class Life { kWaiting, kSpawning, kRunning, kHeld, kLeaving, kEnded, kNeverStarted };
-  /// Of a worker of an earlier round: kWaits: it is to be told of this one. kFinished: it exited
-  /// with 0 before it took this one, which grows.
-  enum class Carried { kNo, kWaits, kTold, kFinished };
+  /// Of a worker of an earlier round: kWaits: it is to be told of this one.
+  enum class Carried { kNo, kWaits, kTold };
   Life life = Life::kWaiting;
   Carried carried = Carried::kNo;    // until it has taken this round
   bool survives = false;             // it can take a new round
   bool again = false;                // it had not taken this round: to be started again
+  bool finished_before = false;      // one here exited with 0 in the round before
+  bool is_spare = false;             // it has taken no round so far
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
   int last_signal = 0;
@@ -199,11 +201,9 @@ class WorkerGroup {
     Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
     /// Of a carried worker, to take the round; set: ranks that survive are held, not stopped.
     std::optional<Duration> rejoin_timeout{};
-    std::vector<LocalRank> carried{};  // workers that run since an earlier round
-    /// All ranks of the round before live, or have finished, and train on in it until they have
-    /// taken this one: the failure of one that has not is a failure, and its end with 0 is no loss.
-    bool grows = false;
-    std::vector<LocalRank> finished{};  // of a round that grows: they exited with 0 before it came
+    std::vector<LocalRank> carried{};   // workers that run since an earlier round
+    std::vector<LocalRank> finished{};  // ranks that exited with 0 in the round of those
+    std::vector<LocalRank> spares{};    // of the carried ones: they were in no round
     Duration failure_grace{};           // --failure-grace
     bool may_be_last = false;           // a failure of this round may end the run
   };
@@ -228,18 +228,15 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> running() const;
   /// Ranks that wait for the next round.
   [[nodiscard]] std::vector<LocalRank> held() const { return all(WorkerRecord::Life::kHeld); }
-  /// Whether all workers take part in this round, and survive it or exited with 0.
-  [[nodiscard]] bool may_grow() const;
-  /// Of a round that grows: all workers exited with 0 before they took it. What they finished is
-  /// the round before.
-  [[nodiscard]] bool finished_before() const;
-  /// Of a round that grows: a worker finished the round before, and another one takes part in this
-  /// one, which cannot do without the first.
-  [[nodiscard]] bool is_torn() const;
-  /// Of a round that grows: no worker is in the round before any more.
-  [[nodiscard]] bool has_left_before() const;
+  /// Whether the workers take part in this round: all, some, or none yet of those that were
+  /// carried.
+  enum class Taken { kByAll, kBySome, kByNone };
+  [[nodiscard]] Taken taken() const;
   /// Ranks that exited with 0 before ddprun sent them anything.
   [[nodiscard]] std::vector<LocalRank> succeeded() const;
+  /// Ranks that exited with 0 in the round that the others take part in. Not known if taken() is
+  /// kBySome.
+  [[nodiscard]] std::vector<LocalRank> finished() const;
   /// Ranks that ended and left processes in their groups.
   [[nodiscard]] std::vector<LocalRank> leaving() const;
   /// The rank that failed first or was given up, if that ended the group.
@@ -280,8 +277,8 @@ class WorkerGroup {
   void hold();
   void give_way(const StopOrdered& event);
   void stop_anew(int signal, Duration spare = {});
-  void start_again(LocalRank rank, bool left);
-  void finish_before(const Exited& event);
+  void start_again(const Exited& event);
+  void tell_if_all_finished();
   void spawn_again(LocalRank rank);
   void watch_joins();
   void on_join_timer();
@@ -306,7 +303,6 @@ class WorkerGroup {
   [[nodiscard]] bool any(std::initializer_list<WorkerRecord::Life> lives) const;
   [[nodiscard]] bool any_worker_left() const;
   [[nodiscard]] bool any_to_start_again() const;
-  [[nodiscard]] bool any_finished_before() const;
   [[nodiscard]] bool anything_left() const;
   [[nodiscard]] std::vector<LocalRank> all(WorkerRecord::Life life) const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
@@ -318,7 +314,6 @@ class WorkerGroup {
   std::optional<Duration> rejoin_timeout_;
   Duration failure_grace_;
   bool may_be_last_;
-  bool grows_;
   std::optional<LocalRank> spawning_;  // the last one that was ordered
   bool recovers_ = false;              // until carried workers have taken the round
   bool released_ = false;              // the next round is ordered

@@ -33,9 +33,11 @@ void WorkerGroup::on(const Survives& event) {
 
 void WorkerGroup::on(const Joined& event) {
   WorkerRecord& worker = record(event.rank);
-  const bool counts = worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0;
+  const bool runs = worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0;
+  const bool counts = runs || worker.life == WorkerRecord::Life::kHeld;
   if (!counts || worker.carried != WorkerRecord::Carried::kTold) return;
   worker.carried = WorkerRecord::Carried::kNo;
+  worker.is_spare = false;
   if (state_ == GroupState::kHealthy) watch_joins();
 }
 
@@ -44,14 +46,25 @@ bool WorkerGroup::runs_here() const {
 }
 
 // Of a carried worker that has ended, or was ended, before it took the round. No failure: the round
-// has not begun for it.
-void WorkerGroup::start_again(LocalRank rank, bool left) {
-  record(rank) = WorkerRecord{};
-  record(rank).again = true;
-  actions_.push_back(LogAgain{rank});
-  if (!left) return spawn_again(rank);
-  record(rank).life = WorkerRecord::Life::kLeaving;
-  actions_.push_back(Signal{rank, SIGKILL});
+// has not begun for it. If all ranks of the run end with 0 so, it has succeeded meanwhile.
+void WorkerGroup::start_again(const Exited& event) {
+  WorkerRecord& worker = record(event.rank);
+  const bool itself = worker.first_signal == 0 && !worker.is_spare;
+  const bool finished = worker.finished_before || (event.status.success() && itself);
+  worker = WorkerRecord{};
+  worker.again = true;
+  worker.finished_before = finished;
+  actions_.push_back(LogAgain{event.rank});
+  tell_if_all_finished();
+  if (event.left == LeftBehind::kNothing) return spawn_again(event.rank);
+  worker.life = WorkerRecord::Life::kLeaving;
+  actions_.push_back(Signal{event.rank, SIGKILL});
+}
+
+void WorkerGroup::tell_if_all_finished() {
+  const bool all = std::all_of(workers_.begin(), workers_.end(),
+                               [](const WorkerRecord& one) { return one.finished_before; });
+  if (all) actions_.push_back(FinishedRoundBefore{});
 }
 
 // Before all run, its turn comes, or is now.
@@ -62,21 +75,8 @@ void WorkerGroup::spawn_again(LocalRank rank) {
   if (now && !ordered) actions_.push_back(Spawn{rank});
 }
 
-// The round that it was in is over for it, and for all, if they finish that as well. It is not
-// started again: no other rank may be left that has its state.
-void WorkerGroup::finish_before(const Exited& event) {
-  WorkerRecord& worker = record(event.rank);
-  const bool left = event.left == LeftBehind::kProcesses;
-  worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
-  worker.carried = WorkerRecord::Carried::kFinished;
-  worker.status = event.status;
-  if (state_ != GroupState::kHealthy) return;  // its turn comes, and is over
-  watch_joins();
-  finish_if_nothing_is_left();
-}
-
 void WorkerGroup::on(const PutOff& event) {
-  DDPRUN_ASSERT(record(event.rank).status || record(event.rank).again);
+  DDPRUN_ASSERT(record(event.rank).again);
   spawning_.reset();
   spawn_next();
 }
@@ -95,7 +95,7 @@ void WorkerGroup::watch_joins() {
   recovers_ = false;
   deadline_ = {};
   actions_.push_back(Disarm{});
-  if (!any_finished_before()) actions_.push_back(Recovered{});
+  actions_.push_back(Recovered{});
 }
 
 // What SIGKILL does not end here, the next round has to do without this node.
@@ -153,37 +153,25 @@ void WorkerGroup::hold() {
   actions_.push_back(Disarm{});
 }
 
-bool WorkerGroup::may_grow() const {
-  return state_ == GroupState::kHealthy &&
-         std::all_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-           const bool runs = worker.life == WorkerRecord::Life::kRunning && worker.survives;
-           const bool done = worker.status && worker.status->success();
-           return (runs || done) && worker.first_signal == 0 &&
-                  worker.carried == WorkerRecord::Carried::kNo;
-         });
-}
-
-bool WorkerGroup::finished_before() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    return worker.carried == WorkerRecord::Carried::kFinished;
+WorkerGroup::Taken WorkerGroup::taken() const {
+  const bool waits = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.carried != WorkerRecord::Carried::kNo;
   });
-}
-
-bool WorkerGroup::is_torn() const {
-  const bool any_here = std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker.carried == WorkerRecord::Carried::kNo;
+  if (!waits && !any_to_start_again()) return Taken::kByAll;
+  const bool some = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    const bool runs = worker.life >= WorkerRecord::Life::kRunning && !worker.again;
+    return runs && worker.carried == WorkerRecord::Carried::kNo && !worker.finished_before;
   });
-  return any_here && any_finished_before();
+  return some ? Taken::kBySome : Taken::kByNone;
 }
 
-bool WorkerGroup::has_left_before() const {
-  return grows_ && state_ == GroupState::kHealthy && !recovers_ && !any_finished_before();
-}
-
-bool WorkerGroup::any_finished_before() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    return worker.carried == WorkerRecord::Carried::kFinished;
-  });
+std::vector<LocalRank> WorkerGroup::finished() const {
+  if (taken() == Taken::kByAll) return succeeded();
+  std::vector<LocalRank> ranks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].finished_before) ranks.emplace_back(static_cast<int>(i));
+  }
+  return ranks;
 }
 
 bool WorkerGroup::any_to_start_again() const {

@@ -49,7 +49,7 @@ std::optional<std::vector<std::uint8_t>> round_packet(const PushedRound& round) 
   for (unsigned shift = 0; shift < 32; shift += 8) {
     packet.push_back(static_cast<std::uint8_t>(number >> shift));
   }
-  packet.push_back(static_cast<std::uint8_t>(round.cause));
+  packet.push_back(1);
   for (const std::string& variable : to_block(round.variables)) {
     packet.insert(packet.end(), variable.begin(), variable.end());
     packet.push_back(0);

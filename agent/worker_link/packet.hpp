@@ -33,7 +33,6 @@ using Packet = std::variant<Hello, Look, Ready, Checkpoint, Survives, Joined>;
 /// What a worker that survives is to take part in.
 struct PushedRound {
   Round number{};
-  RoundCause cause = RoundCause::kFailure;
   Environment variables{};  // as a worker finds them that is started for this round
 };
 /// None: the variables are more than kVariablesBytesMax.

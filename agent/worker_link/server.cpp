@@ -44,7 +44,6 @@ struct Client {
   bool survives = false;
   std::vector<std::uint8_t> unsent{};  // a round for which there was no room
   Round unsent_round{};                //
-  RoundCause unsent_cause{};           //
   std::optional<Round> pushed{};       // that it got, and has not joined
   asio::steady_timer resend;           //
   LogQuota packets{kPacketBurst, kPacketInterval};
@@ -218,14 +217,10 @@ ClientPtr Server::Impl::survivor(WorkerNumber worker) const {
 bool Server::Impl::push(WorkerNumber worker, const PushedRound& round) {
   const ClientPtr client = survivor(worker);
   if (client == nullptr) return false;
-  // It has not seen the one that this replaces.
-  const bool was_failure = !client->unsent.empty() && client->unsent_cause == RoundCause::kFailure;
-  const RoundCause cause = was_failure ? RoundCause::kFailure : round.cause;
-  auto packet = round_packet({round.number, cause, round.variables});
+  auto packet = round_packet(round);
   if (!packet) return false;
   client->unsent = std::move(*packet);
   client->unsent_round = round.number;
-  client->unsent_cause = cause;
   send_round(client);
   return true;
 }

@@ -24,23 +24,18 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::vector<LocalRank> ranks_of(const CarriedWorkers& carried) {
-  std::vector<LocalRank> ranks;
-  for (const CarriedWorker& one : carried.all) ranks.push_back(one.rank);
-  return ranks;
-}
-
-// Also here: one may have ended meanwhile, and a spare have its place. Or it has finished, like
-// some of another node perhaps.
-bool all_stay(const RoundInputs& inputs) {
-  const std::vector<CarriedWorker>& carried = inputs.carried.all;
-  const WorkerLinks& links = *inputs.links;
-  const std::size_t here = carried.size() + inputs.carried.finished.size();
-  const bool all = here == static_cast<std::size_t>(inputs.config.workers.count);
-  return all && std::all_of(carried.begin(), carried.end(), [&](const CarriedWorker& one) {
-           const bool survives = one.link && links.is_survivor(*one.link);
-           return !one.spare && (survives || exits_with_0(*one.worker));
-         });
+WorkerGroup::Options group_options(const RoundInputs& inputs) {
+  const StopConfig& stopping = inputs.config.stopping;
+  WorkerGroup::Options options{inputs.config.workers.count, stopping.shutdown_timeout,
+                               stopping.straggler_timeout, stopping.rejoin_timeout};
+  for (const CarriedWorker& one : inputs.carried.all) {
+    options.carried.push_back(one.rank);
+    if (one.spare != 0) options.spares.push_back(one.rank);
+  }
+  options.finished = inputs.carried.finished;
+  options.failure_grace = stopping.failure_grace;
+  options.may_be_last = inputs.facts.may_be_last;
+  return options;
 }
 
 }  // namespace
@@ -63,23 +58,15 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
                              inputs_.facts.master_port, may_ask_for_input(inputs_)})),
       evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
-      driver_(*this, inputs_.facts.round,
-              {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
-               inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
-               ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished,
-               inputs_.config.stopping.failure_grace, inputs_.facts.may_be_last},
-              inputs_.run_started,
+      driver_(*this, inputs_.facts.round, group_options(inputs_), inputs_.run_started,
               inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
-                                       : RoundDriver::Elsewhere::kNoRanks) {
+                                       : RoundDriver::Elsewhere::kNoRanks,
+              inputs_.carried.round) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
     workers_.push_back(std::make_shared<Worker>());
 }
 
 std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, RoundInputs inputs) {
-  const bool gone = inputs.facts.grows && !all_stay(inputs);
-  if (gone) inputs.hooks.tell(client::RankGone{inputs.facts.round});
-  inputs.facts.grows = inputs.facts.grows && !gone;
-  if (gone) inputs.carried.finished.clear();
   auto runner = std::make_shared<RoundRunner>(std::move(executor), std::move(inputs));
   runner->adopt();
   return runner;

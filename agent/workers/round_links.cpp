@@ -42,9 +42,9 @@ void RoundLinks::adopt(LocalRank rank, WorkerLinks::Number worker) {
   links_->move(worker, {this, rank});
 }
 
-bool RoundLinks::push(LocalRank rank, worker_link::RoundCause cause, Environment variables) {
+bool RoundLinks::push(LocalRank rank, Environment variables) {
   const auto number = number_of(rank);
-  return number && links_->push(*number, {facts_.round, cause, std::move(variables)});
+  return number && links_->push(*number, {facts_.round, std::move(variables)});
 }
 
 std::optional<worker_link::LastStep> RoundLinks::last_step(LocalRank rank) const {

@@ -52,7 +52,7 @@ class RoundLinks : private LinkedRound {
   /// A worker of an earlier round is this rank from now on.
   void adopt(LocalRank rank, WorkerLinks::Number worker);
   /// Tells a worker that was adopted of this round: see worker_link::Server::push().
-  [[nodiscard]] bool push(LocalRank rank, worker_link::RoundCause cause, Environment variables);
+  [[nodiscard]] bool push(LocalRank rank, Environment variables);
 
   [[nodiscard]] std::optional<worker_link::LastStep> last_step(LocalRank rank) const;
   /// It uses the link, but has reported none.

@@ -72,11 +72,14 @@ CarriedWorkers RoundRunner::hand_over() {
   carried.since = ending_since_.value_or(now());
   for (const LocalRank rank : driver_.released()) {
     std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
+    const int spare = driver_.group().worker(rank).is_spare ? slot->spare : 0;
     carried.all.push_back(
-        {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank)});
+        {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank), spare});
   }
   links_.close();
-  carried.finished = driver_.finished();
+  RoundDriver::Trained trained = driver_.trained();
+  carried.round = trained.round;
+  carried.finished = std::move(trained.finished);
   return carried;
 }
 
@@ -103,10 +106,8 @@ bool RoundRunner::survives(LocalRank rank) const {
 
 // A worker that cannot be told any more, because its link has ended, is started again.
 bool RoundRunner::tell_round(LocalRank rank) {
-  using Cause = worker_link::RoundCause;
   Worker& told = worker(rank);
-  const Cause cause = inputs_.facts.grows ? Cause::kGrowth : Cause::kFailure;
-  told.told = links_.push(rank, cause, round_variables(told.plan)) || exits_with_0(told);
+  told.told = links_.push(rank, round_variables(told.plan)) || exits_with_0(told);
   return told.told;
 }
 

@@ -60,11 +60,12 @@ struct CarriedWorker {
   LocalRank rank{};
   std::shared_ptr<RoundWorker> worker{};
   std::optional<WorkerLinks::Number> link{};
-  int spare = 0;  // its number if it has waited for a place; 0: it had one before
+  int spare = 0;  // its number if it has taken no round so far; 0: it has
 };
 struct CarriedWorkers {
   std::vector<CarriedWorker> all{};
-  std::vector<LocalRank> finished{};  // they exited with 0; a round that grows does not need them
+  Round round{0};                     // that they take part in; 0: not all in the same one
+  std::vector<LocalRank> finished{};  // they exited with 0 in it
   TimePoint since{};                  // their round came to its end here
 };
 /// Of one that has ended: SIGKILL to what it has left, until that is gone too.

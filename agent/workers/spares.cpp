@@ -142,8 +142,7 @@ void Spares::fill(CarriedWorkers& carried) {
     const LocalRank rank(i);
     const bool has_one = std::any_of(carried.all.begin(), carried.all.end(),
                                      [rank](const CarriedWorker& one) { return one.rank == rank; });
-    const auto& finished = carried.finished;
-    if (has_one || std::find(finished.begin(), finished.end(), rank) != finished.end()) continue;
+    if (has_one) continue;
     const auto number = pool_.take();
     if (!number) return;
     const Spare taken = std::exchange(spares_.at(*number), {});

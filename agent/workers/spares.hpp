@@ -61,7 +61,7 @@ class Spares : public std::enable_shared_from_this<Spares>, private LinkedRound 
   void node_waits();
   /// A round begins or ends.
   void pause();
-  /// Adds those that wait for the local ranks that no worker of an earlier round has or finished.
+  /// Adds those that wait for the local ranks that no worker of an earlier round has.
   void fill(CarriedWorkers& carried);
   /// Ranks are started again although there are to be spares: says why there is none, once.
   void say_if_none();

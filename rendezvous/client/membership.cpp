@@ -56,13 +56,12 @@ void Membership::on(const GroupRunning& running) {
 void Membership::on(const GroupSucceeded& succeeded) {
   if (!group_.succeeded(succeeded.round) || !is_current(succeeded.round)) return;
   round_->state = NodeState::kSucceeded;
-  round_->finished_before = succeeded.before;
   report();
 }
 
 void Membership::on(const GroupFailed& failed) {
   if (!group_.failed(failed.round)) return;
-  if (!is_current(failed.round)) return on(RankGone{failed.round});
+  if (!is_current(failed.round)) return;
   round_->state = NodeState::kFailed;
   round_->failure = failed.first;
   round_->failed_at = now_;
@@ -77,7 +76,7 @@ void Membership::on(const GroupGone& gone) {
   const bool next_waits = !way_out_.is_leaving() && round_->state == NodeState::kStarting &&
                           round_->number() > gone.round;
   if (next_waits) {
-    if (!round_->start.grows) send(Stopped{gone.round, gone.took, gone.killed, gone.stopped});
+    send(Stopped{gone.round, gone.took, gone.killed, gone.stopped});
     return start_group();
   }
   if (straggled) return;  // nothing was stopped: no answer is due
@@ -86,21 +85,9 @@ void Membership::on(const GroupGone& gone) {
                gone.other_failure, gone.alike, gone.spared});
 }
 
-void Membership::on(const GroupMayGrow& may) {
-  const bool runs = is_current(may.round) && round_->state == NodeState::kRunning;
-  if (!runs || std::exchange(round_->may_grow, may.may_grow) == may.may_grow) return;
-  report();
-}
-
-void Membership::on(const RankGone& gone) {
-  if (!round_ || gone.round != group_.round()) return;
-  round_->rank_gone = true;
-  if (round_->start.grows) report();
-}
-
-void Membership::on(const GroupLeftBefore& left) {
-  if (!is_current(left.round) || !round_->start.grows) return;
-  round_->left_before = true;
+void Membership::on(const FinishedBefore& finished) {
+  if (!is_current(finished.round)) return;
+  round_->finished = finished.finished;
   report();
 }
 
@@ -163,24 +150,9 @@ void Membership::take(const StartRound& start) {
   if (way_out_.is_decided()) return;
   if (round_ && start.stamp.number <= round_->number()) return take_again(start);
   if (disbelieve(what_cannot_be(start, options_.hello))) return;
-  // Else no rank here is of the round that it may grow from.
-  const bool next = round_ && start.stamp.number.value() == round_->number().value() + 1;
-  const bool gone = round_ && (round_->rank_gone || round_->state == NodeState::kFailed);
-  NodeRound round{start};
-  round.start.grows = start.grows && next;
-  round.rank_gone = gone;
-  if (round.start.grows) {
-    const StartRound& before = round_->start;
-    round.before = FinishedRound{round_->number(), before.group_size, before.world_size};
-  }
-  // Its ranks are not started again: none may be left that has their state.
-  const bool finished = round.start.grows && state() == NodeState::kSucceeded;
-  if (finished) round.state = NodeState::kSucceeded;
-  round.finished_before = finished;
-  round_ = std::move(round);
+  round_ = NodeRound{start};
   seen_ = std::max(seen_, round_->number());
   if (way_out_.is_leaving()) {
-    if (finished) return report();
     round_->state = NodeState::kStopping;
     return;
   }
@@ -193,7 +165,6 @@ void Membership::take(const StartRound& start) {
   } else {
     report();
   }
-  if (finished) return;
   if (group_.is_none()) return start_group();
   StopGroup order = own_stop();
   order.then = StopGroup::Then::kNextRound;
@@ -335,7 +306,11 @@ void Membership::take(const Hang& hang) {
 
 // While the next listener opens, the report is held back: it follows with the port.
 void Membership::report() {
-  if (round_ && stores_.port() != 0) send(round_->report(stores_.port()));
+  if (!round_ || stores_.port() == 0) return;
+  if (round_->finished > Round(0)) {
+    send(Report{round_->finished, NodeState::kSucceeded, stores_.port(), std::nullopt});
+  }
+  send(round_->report(stores_.port()));
 }
 
 void Membership::answer_stop(Stopped stopped) {
@@ -359,7 +334,6 @@ void Membership::stop_group(StopGroup order) {
 
 void Membership::start_group() {
   group_.start(round_->number());
-  if (!round_->start.grows) round_->rank_gone = false;
   actions_.emplace_back(StartGroup{round_->start});
 }
 
@@ -381,9 +355,7 @@ void Membership::end_if_nothing_left() {
   if (!way_out_.is_decided() || !group_.is_none()) return;
   stores_.release(now_, actions_);
   const End& decided = way_out_.end();
-  // Beside ranks that finished the round before, new nodes have some that are stopped.
-  const bool succeeded = decided.done && decided.exit_code == 0 &&
-                         state() == NodeState::kSucceeded && !round_->finished_before;
+  const bool succeeded = decided.done && decided.exit_code == 0 && state() == NodeState::kSucceeded;
   const bool single_node = options_.hello.terms.nodes_max == 1;  // no rank uses a store any more
   if (way_out_.hurries() || single_node) {
     stores_.close_released(actions_);

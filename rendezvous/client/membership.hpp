@@ -180,9 +180,7 @@ class Membership {
   void on(const GroupSucceeded& succeeded);
   void on(const GroupFailed& failed);
   void on(const GroupGone& gone);
-  void on(const GroupMayGrow& may);
-  void on(const RankGone& gone);
-  void on(const GroupLeftBefore& left);
+  void on(const FinishedBefore& finished);
   void on(const GroupQuiet& quiet);
   void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);

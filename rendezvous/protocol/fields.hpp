@@ -133,7 +133,6 @@ void fields(Io& io, Value& start) {
   io.number("master_port", start.master_port, 1, kPortMax);
   io.number("restarts", start.restarts, 0, kRestartsMax);
   io.text("reason", start.reason);
-  io.flag("grows", start.grows);
   io.flag("may_be_last", start.may_be_last);
   io.words("store_peers", start.store_peers, kStorePeersMax);
   io.part("succession", start.succession);
@@ -312,24 +311,12 @@ void fields(Io& io, Value& failure) {
 }
 
 template <class Io, class Value>
-requires std::same_as<std::remove_const_t<Value>, FinishedRound>
-void fields(Io& io, Value& finished) {
-  io.number("round", finished.round, 1, kRoundMax);
-  io.number("nodes", finished.nodes, 1, kAgentsPerRunMax);
-  io.number("world_size", finished.world_size, 1, kRankMax);
-}
-
-template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Report>
 void fields(Io& io, Value& report) {
   io.number("round", report.round, 1, kRoundMax);
   io.word("state", report.state);
   io.number("store_port", report.store_port, 1, kPortMax);
   io.optional_object("failure", report.failure);
-  io.flag("may_grow", report.may_grow);
-  io.flag("rank_gone", report.rank_gone);
-  io.flag("left_before", report.left_before);
-  io.optional_object("finished", report.finished);
 }
 
 template <class Io, class Value>

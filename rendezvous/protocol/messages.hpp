@@ -215,7 +215,6 @@ struct StartRound {
   std::uint16_t master_port = 0;
   RestartCount restarts{0};
   std::string reason;
-  bool grows = false;        // all ranks of the round before live, and leave it together
   bool may_be_last = false;  // a failure of the round may end the run: no restart may follow
   /// For group rank 0: the addresses from which the nodes of the round may come to its store.
   /// Empty: they are not all known, and every address may.
@@ -225,27 +224,15 @@ struct StartRound {
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
-/// A round of which all ranks of a node have exited with 0 without taking a later one.
-struct FinishedRound {
-  Round round{0};
-  int nodes = 1;  // that it had
-  WorldSize world_size{1};
-  friend bool operator==(const FinishedRound&, const FinishedRound&) = default;
-};
-
-/// Agent: the state of this node in this round. Sent when the round is accepted (kStarting),
-/// when all workers run, when all have succeeded, when one fails, when one of the flags changes.
+/// Agent: the state of this node in this round. Sent when the round is accepted (kStarting), when
+/// all workers run, when all have succeeded, when one fails. Of the round before: kSucceeded, if
+/// all ranks exited with 0 before they took the new one.
 struct Report {
   static constexpr std::string_view kType = "report";
   Round round{0};
   NodeState state = NodeState::kStarting;
   std::uint16_t store_port = 0;         // the listener for the next round
   std::optional<WorkerExit> failure{};  // of kFailed: the first; never a worker we stopped
-  bool may_grow = false;   // of kRunning: all ranks take part, and can take another round
-  bool rank_gone = false;  // of a round that grows: one of the round before is
-  // The same: no rank is in the round before any more.
-  bool left_before = false;
-  std::optional<FinishedRound> finished{};  // of kSucceeded: the ranks had not taken this round
   friend bool operator==(const Report&, const Report&) = default;
 };
 

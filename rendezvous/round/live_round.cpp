@@ -26,7 +26,6 @@ LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, Ti
   present_ = nodes();
   for (const Agent* member : members_) {
     if (!member->answered) ++unanswered_;
-    if (member->in_before) ++in_before_;
     if (member->state == protocol::NodeState::kSucceeded) ++succeeded_;
   }
   shared_address_ = shared_address(members_);
@@ -41,7 +40,6 @@ void LiveRound::forget(const Agent& agent) {
   if (agent.state != protocol::NodeState::kSucceeded) lost_.push_back(agent.hello.agent);
   --present_;
   if (!agent.answered) --unanswered_;
-  if (agent.in_before) --in_before_;
   if (agent.question != 0) --asked_;
 }
 
@@ -59,15 +57,8 @@ void LiveRound::echoed(Agent& agent, int question) {
   --asked_;
 }
 
-void LiveRound::left_before(Agent& agent) {
-  if (!std::exchange(agent.in_before, false)) return;
-  --in_before_;
-  any_left_before_ = true;
-}
-
 void LiveRound::succeeded(Agent& agent) {
   ++succeeded_;
-  if (std::exchange(agent.in_before, false)) --in_before_;
   echoed(agent, agent.question);  // there is nothing left to ask
 }
 

@@ -40,15 +40,6 @@ class LiveRound {
   void echoed(Agent& agent, int question);
   /// All workers of this member have exited with 0.
   void succeeded(Agent& agent);
-  /// All workers of this member have taken this round, or were started in it: none is in the round
-  /// before.
-  void left_before(Agent& agent);
-  /// The ranks of a member had finished the round before and are not in this one.
-  void finished_before() { any_finished_before_ = true; }
-  /// Whether ranks of one member are missing, which had finished, and others wait for them.
-  [[nodiscard]] bool is_torn() const { return any_finished_before_ && any_left_before_; }
-  /// Members of which ranks may be in the round before.
-  [[nodiscard]] int in_before() const { return in_before_; }
   /// All workers of some member run.
   void runs(TimePoint now) { running_since_ = now; }
   /// The first failure of one member; reports may overtake each other, and one that complains of
@@ -90,9 +81,6 @@ class LiveRound {
   int unanswered_ = 0;  // members that have not taken on the round
   int asked_ = 0;       // members that have not answered a question
   int succeeded_ = 0;
-  int in_before_ = 0;
-  bool any_left_before_ = false;
-  bool any_finished_before_ = false;
   TimePoint running_since_{};             // when the last node reported so; before that, the start
   std::optional<Failure> first_failure_;  // as far as is known
 };

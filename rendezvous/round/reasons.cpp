@@ -81,14 +81,6 @@ std::string ended_early(const NodeLost& node) {
   return node_text(node) + " ended its workers without a failure or a stop";
 }
 
-std::string rank_gone(const NodeLost& node) {
-  return node_text(node) + " lost a rank as other nodes joined";
-}
-
-std::string finished_as_it_grew() {
-  return "some ranks finished as other nodes joined, and others continue";
-}
-
 std::string silent(const protocol::Terms& terms) {
   return "no heartbeat for " + duration_text(terms.silence_max()) +
          " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +
@@ -264,10 +256,6 @@ std::string finishing(int succeeded, int nodes) {
 std::string newcomer_while_finishing(int succeeded, int nodes) {
   return number(succeeded) + " of " + nodes_text(nodes) +
          " have finished already; this node waits as a spare";
-}
-
-std::string newcomer_while_growing() {
-  return "other nodes have just joined; this node joins when all ranks have taken their round";
 }
 
 std::string not_this_agent(const std::string& host, const std::string& address) {

@@ -34,10 +34,6 @@ struct NodeLost {
 [[nodiscard]] std::string left(const NodeLost& node);
 /// "gpu-07 (ranks 48-55) ended its workers without a failure or a stop".
 [[nodiscard]] std::string ended_early(const NodeLost& node);
-/// A rank there ended as the round was about to grow.
-[[nodiscard]] std::string rank_gone(const NodeLost& node);
-/// The round before was finished by some, and left by others for the one that grows.
-[[nodiscard]] std::string finished_as_it_grew();
 [[nodiscard]] std::string silent(const protocol::Terms& terms);
 /// Beyond that limit.
 [[nodiscard]] std::string silent_for(Duration time);
@@ -102,7 +98,6 @@ struct Absence {
 [[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
 [[nodiscard]] std::string finishing(int succeeded, int nodes);
 [[nodiscard]] std::string newcomer_while_finishing(int succeeded, int nodes);
-[[nodiscard]] std::string newcomer_while_growing();
 /// A hello with the id of an agent that is connected.
 [[nodiscard]] std::string not_this_agent(const std::string& host, const std::string& address);
 /// For the log, and for the node that has to wait.

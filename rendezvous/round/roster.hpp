@@ -27,13 +27,11 @@ struct Agent {
   int group_rank = -1;        // in `last`
   Placement placement;        // in `last`, when this coordinator decided it
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
-  Round runs{0};           // the round whose workers it has, as far as is known
-  Round since{0};          // the first that this coordinator gave it; 0: none
-  Round left{0};           // no worker of it or of one before is there any more, as the node said
-  bool answered = false;   // has taken on `last`
-  bool may_grow = false;   // all its ranks take part in `last`, and can take another round
-  bool in_before = false;  // ranks of it may be in the round before, from which `last` grows
-  int question = 0;        // that it has not answered; 0: none
+  Round runs{0};          // the round whose workers it has, as far as is known
+  Round since{0};         // the first that this coordinator gave it; 0: none
+  Round left{0};          // no worker of it or of one before is there any more, as the node said
+  bool answered = false;  // has taken on `last`
+  int question = 0;       // that it has not answered; 0: none
   protocol::Succession succession{};  // of `last`, as it was told or claims
   bool settled = false;               // as it claims
   bool cut_short = false;             // the same

@@ -175,8 +175,6 @@ class Run {
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
     std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
-    // The round that grew under another coordinator, and who has finished it.
-    std::pair<Round, std::set<AgentId>> finished{Round(0), {}};
   };
   /// The last node that was refused, for those that wait for one more.
   struct RefusedNode {
@@ -376,7 +374,6 @@ class Run {
   };
   [[nodiscard]] NextRound next_round() const;
   void start_round(const NextRound& next_round);
-  [[nodiscard]] bool all_stay(const std::vector<Agent*>& members) const;
   void place(Agent& agent, const Placement& placement);
 
   // run_running.cpp: what the agents report of a round.
@@ -394,7 +391,6 @@ class Run {
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
-  [[nodiscard]] bool completes_unknown(const Agent& agent, const protocol::FinishedRound& round);
   void take(Agent& agent, const protocol::Stopped& stopped);
   static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();

@@ -108,7 +108,6 @@ void Run::begin_new_run(const Hello& hello) {
   rounds_.origin.clear();
   rounds_.interrupted.clear();
   majority_.clear();
-  rounds_.finished = {Round(0), {}};
   why_.clear();
   gone_.clear();
   versions_.clear();
@@ -250,7 +249,6 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
     }
     if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
     if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
-    if (running->round.in_before() > 0) return waiting(reasons::newcomer_while_growing());
     if (is_held_back(agent)) return waiting(held_back_text(agent));
   }
   return std::nullopt;

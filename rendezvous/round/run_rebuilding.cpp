@@ -83,7 +83,6 @@ void Run::adopt(const ClaimedPlaces& places) {
     agent->placement = placements[static_cast<std::size_t>(agent->group_rank)];
     agent->running_at = now_;
     agent->answered = true;
-    agent->in_before = false;
     agent->question = 0;
     // Its report, with the evidence, follows the hello and counts as the failure.
     const bool will_report = agent->state == NodeState::kFailed && !agent->failure;

@@ -11,9 +11,7 @@ namespace ddprun::round {
 using namespace protocol;
 
 // Newcomers are admitted once all members have answered: any number that join together cost one
-// round. One that grows is left to grow: the next one would free ranks of the round before, which
-// may be in their last step. After a stall their hellos are read in any order with successes that
-// came before them.
+// round. After a stall their hellos are read in any order with successes that came before them.
 void Run::settle(Running& running) {
   if (is_due(running.question_deadline)) withdraw_questions(running);
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
@@ -21,44 +19,26 @@ void Run::settle(Running& running) {
   if (in<Running>() == nullptr) return;
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
-  const bool settled = round.finished() == 0 && round.unanswered() == 0 && round.in_before() == 0 &&
-                       roster_.away() == 0 && roster_.silent() == 0;
+  const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0 &&
+                       roster_.silent() == 0;
   if (!newcomers || !settled || unread_) return;
   const std::vector<std::string> hosts = welcome_newcomers(running);
   if (!hosts.empty()) end_round(reasons::joined(hosts));
 }
 
 // Reports that were on their way when newcomers were read, or a link broke; and those of ranks that
-// finished before they took a round that grows. A success of all ranks is one of the run, whatever
-// was begun meanwhile.
+// finished the round before instead of taking this one. A success of all ranks is one of the run,
+// whatever was begun meanwhile.
 bool Run::completes_interrupted(const Agent& agent, const Report& report) {
   const bool counts =
       report.state == NodeState::kSucceeded && in<Stopping>() == nullptr && in<Over>() == nullptr;
   if (!counts) return false;
-  const Round finished = report.finished ? report.finished->round : report.round;
-  const auto found = rounds_.interrupted.find(finished.value());
-  if (found == rounds_.interrupted.end()) {
-    return report.finished && completes_unknown(agent, *report.finished);
-  }
+  const auto found = rounds_.interrupted.find(report.round.value());
+  if (found == rounds_.interrupted.end()) return false;
   Interrupted& round = found->second;
   round.unfinished.erase(agent.hello.agent);
   if (!round.unfinished.empty()) return false;
   finish(Done{kExitSuccess, reasons::success(round.world_size, round.nodes, restarts_.used)});
-  return true;
-}
-
-// The same for a round that grew under another coordinator.
-bool Run::completes_unknown(const Agent& agent, const FinishedRound& round) {
-  const bool next = agent.last.number.value() == round.round.value() + 1;
-  const bool can_be = round.nodes >= terms().nodes_min;
-  if (agent.last.author == options_.author || !next || !can_be) return false;
-  auto& [number, agents] = rounds_.finished;
-  if (number != round.round) agents.clear();
-  number = round.round;
-  agents.insert(agent.hello.agent);
-  if (static_cast<int>(agents.size()) < round.nodes) return false;
-  const int ranks = round.world_size.value();
-  finish(Done{kExitSuccess, reasons::success(ranks, round.nodes, restarts_.used)});
   return true;
 }
 
@@ -89,7 +69,6 @@ void Run::take(Agent& agent, const Report& report) {
     return;
   }
   agent.store_port = report.store_port;
-  agent.may_grow = report.may_grow;
   const bool told_to_stop =
       agent.state == NodeState::kStopping || agent.state == NodeState::kStopped;
   // A node succeeds once in a round, and counts once.
@@ -118,12 +97,6 @@ void Run::take(Agent& agent, const Report& report) {
   if (all_run && !has_answered(rounds_.last)) restarts_.answered.reset();
   if (round == nullptr) return;
   count_answer(agent);
-  if (report.left_before || report.may_grow) round->left_before(agent);
-  if (report.finished) round->finished_before();
-  if (runs && report.rank_gone && report.state != NodeState::kFailed && !agent.leave) {
-    return end_round(reasons::rank_gone(describe(agent, "")));
-  }
-  if (runs && round->is_torn()) return end_round(reasons::finished_as_it_grew());
   if (!runs || !news) return;
   if (report.state == NodeState::kFailed) return on_failure(agent);
   if (report.state == NodeState::kSucceeded) on_success(agent);

@@ -38,19 +38,6 @@ Run::NextRound Run::next_round() const {
   return next;
 }
 
-// Whether no rank of the round before is gone, or will be stopped: they can finish a step together
-// before they leave it.
-bool Run::all_stay(const std::vector<Agent*>& members) const {
-  const auto before = rounds_.interrupted.find(rounds_.last.number.value());
-  // Else a node has heard of rounds in between, which these agents do not know.
-  const bool next = rounds_.highest == rounds_.last.number.value() + 1;
-  if (before == rounds_.interrupted.end() || !next) return false;
-  const auto stay = std::count_if(members.begin(), members.end(), [this](const Agent* member) {
-    return member->last == rounds_.last && member->state == NodeState::kRunning && member->may_grow;
-  });
-  return stay == before->second.nodes;
-}
-
 void Run::start_round(const NextRound& next_round) {
   const std::vector<Agent*>& order = next_round.order;
   const auto size = static_cast<std::size_t>(next_round.members);
@@ -78,7 +65,6 @@ void Run::start_round(const NextRound& next_round) {
   start.master_port = members.front()->store_port;
   start.restarts = restarts_.used;
   start.reason = why_;
-  start.grows = all_stay(members);
   start.may_be_last = may_be_last();
   if (options_.succession.exists) {
     if (is_first || rounds_.origin.empty()) rounds_.origin = own_origin();
@@ -90,7 +76,6 @@ void Run::start_round(const NextRound& next_round) {
         std::any_of(members.begin(), members.end(),
                     [](const Agent* member) { return member->hello.runs_coordinator; });
   }
-  for (Agent* member : members) member->in_before = start.grows && member->last == rounds_.last;
   rounds_.last = start.stamp;
   rounds_.incomplete = false;
   rounds_.others_unknown = false;
@@ -127,7 +112,6 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.group_rank = placement.group_rank;
   agent.placement = placement;
   agent.answered = false;
-  agent.may_grow = false;
   if (agent.came_later && !agent.taken_in) agent.taken_in_at = now_;
   agent.taken_in = agent.came_later;
   agent.question = 0;

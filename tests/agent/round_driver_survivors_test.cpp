@@ -14,8 +14,9 @@ struct Kept {
   WrittenPorts ports;
   RoundDriver driver;
 
-  explicit Kept(const std::vector<LocalRank>& carried = {}, bool grows = false)
-      : driver(ports, Round(1), {2, 30s, 10s, 60s, carried, grows}, TimePoint(990s)) {
+  explicit Kept(const std::vector<LocalRank>& carried = {})
+      : driver(ports, Round(2), {2, 30s, 10s, 60s, carried}, TimePoint(990s),
+               RoundDriver::Elsewhere::kNoRanks, Round(1)) {
     ports.driver_ = &driver;
     ports.survivors_ = {carried.begin(), carried.end()};
   }
@@ -186,57 +187,11 @@ TEST_CASE("a worker whose link has ended does not survive any more") {
   CHECK(round.ports.written() == "SIGTERM 0");
 }
 
-TEST_CASE("a round may grow once all its workers take part and survive, and until one has failed") {
-  Kept round;
-  round.run();
-  round.driver.survives(LocalRank(0));
-  CHECK_FALSE(round.ports.may_grow_);
-  round.driver.survives(LocalRank(1));
-  CHECK(round.ports.may_grow_);
-  round.exits(1, kDone);
-  CHECK(round.ports.may_grow_);
-  round.exits(0, kKill);
-  CHECK_FALSE(round.ports.may_grow_);
-}
-
-TEST_CASE("a round of carried workers may grow once they have joined") {
-  Kept round({LocalRank(0), LocalRank(1)});
-  round.run();
-  round.driver.joined(LocalRank(1));
-  CHECK_FALSE(round.ports.may_grow_);
-  round.driver.joined(LocalRank(0));
-  CHECK(round.ports.may_grow_);
-  round.ports.survivors_.clear();  // the links have ended
-  round.driver.end(SIGTERM, 30s, kNext);
-  CHECK_FALSE(round.ports.may_grow_);
-}
-
-TEST_CASE("a round without a time to rejoin never may grow") {
-  TwoWorkers round;
-  round.run();
-  round.driver.survives(LocalRank(0));
-  round.driver.survives(LocalRank(1));
-  CHECK_FALSE(round.ports.may_grow_);
-}
-
-TEST_CASE("a worker that fails before it has joined a round that grows has failed") {
-  Kept round({LocalRank(0), LocalRank(1)}, true);
-  round.run();
-  round.ports.survivors_ = {LocalRank(0)};
-  round.exits(1, kKill);
-  CHECK(round.ports.written() == "catch up 1, log failure of 1, others 0, look 1");
-  round.driver.end(SIGTERM, 30s, kNext);
-  round.driver.evidence_found({});
-  CHECK(round.driver.released() == std::vector{LocalRank(0)});
-}
-
 TEST_CASE("a worker that cannot be told of a round is killed and started again, and not blamed") {
-  const bool grows = GENERATE(false, true);
-  Kept round({LocalRank(0), LocalRank(1)}, grows);
+  Kept round({LocalRank(0), LocalRank(1)});
   round.ports.can_tell_ = false;
   round.driver.begin();
   round.driver.files_opened({}, {});
-  CHECK(round.ports.rank_gone_ == grows);
   CHECK(round.ports.written() == "open files, tell 0, SIGKILL 0, post 1");
   round.ports.can_tell_ = true;
   round.driver.spawn_due(LocalRank(1));
@@ -245,77 +200,50 @@ TEST_CASE("a worker that cannot be told of a round is killed and started again, 
   CHECK(round.ports.written() == "0 starts again, post 0");
 }
 
-TEST_CASE("a worker that ends while it is held is gone, which is said at once") {
-  Kept round({LocalRank(0), LocalRank(1)});
-  round.run();
-  round.driver.joined(LocalRank(0));
-  round.driver.joined(LocalRank(1));
-  round.driver.end(SIGTERM, 30s, kNext);
-  CHECK_FALSE(round.ports.rank_gone_);
-  round.driver.exited(LocalRank(1), kKill, LeftBehind::kProcesses);
-  CHECK(round.ports.rank_gone_);
-  CHECK_FALSE(round.driver.over());
-}
-
-TEST_CASE("a worker that ends with 0 while it is held may have finished, and is not gone") {
+TEST_CASE("a worker that ends with 0 while it is held has finished its round") {
   Kept round;
   round.run();
   round.ports.survivors_ = {LocalRank(0), LocalRank(1)};
   round.driver.end(SIGTERM, 30s, kNext);
   round.exits(1, kDone);
-  CHECK_FALSE(round.ports.rank_gone_);
-  CHECK(round.driver.finished() == std::vector{LocalRank(1)});
+  CHECK(round.driver.trained().round == Round(2));
+  CHECK(round.driver.trained().finished == std::vector{LocalRank(1)});
   CHECK(round.driver.released() == std::vector{LocalRank(0)});
 }
 
-TEST_CASE("workers that end with 0 before they take a round that grows finish the one before") {
-  Kept round({LocalRank(0), LocalRank(1)}, true);
-  SECTION("while its files are opened") {
-    round.driver.begin();
-    round.exits(0, kDone);
-    round.exits(1, kDone);
-    CHECK(round.ports.written() == "open files");
-    round.driver.files_opened({}, {});
-  }
-  SECTION("when they are told") {
-    round.run();
-    round.exits(0, kDone);
-    CHECK(round.ports.written().empty());
-    round.exits(1, kDone);
-  }
-  CHECK_THAT(round.ports.written(),
-             Catch::Matchers::EndsWith("succeeded in the round before, over"));
-  CHECK(round.driver.over());
-  CHECK_FALSE(round.ports.rank_gone_);
-  CHECK(round.driver.result().state == GroupState::kSucceeded);
-}
-
-TEST_CASE("a round that grows cannot do without a worker that finished while another took it") {
-  Kept round({LocalRank(0), LocalRank(1)}, true);
+TEST_CASE("workers that all end with 0 instead of taking a round have finished the one before") {
+  Kept round({LocalRank(0), LocalRank(1)});
   round.run();
-  const bool first = GENERATE(true, false);
-  if (first) round.driver.joined(LocalRank(0));
+  round.exits(0, kDone);
+  CHECK(round.ports.written() == "0 starts again, post 0");
   round.exits(1, kDone);
-  CHECK(round.ports.rank_gone_ == first);
-  round.driver.joined(LocalRank(0));
-  CHECK(round.ports.rank_gone_);
-  CHECK(round.ports.written().empty());
+  CHECK(round.ports.written() == "1 starts again, finished round 1, post 1");
 }
 
-TEST_CASE("workers have left the round before once all take part, also if it may not grow again") {
-  Kept round({LocalRank(0), LocalRank(1)}, true);
+TEST_CASE("no round before is finished if a worker took the new one, failed, or was killed") {
+  Kept round({LocalRank(0), LocalRank(1)});
   round.run();
-  round.driver.joined(LocalRank(0));
-  SECTION("all have taken the round, as is known when it may grow") {
-    round.driver.joined(LocalRank(1));
-    CHECK(round.ports.may_grow_);
-    CHECK(round.ports.written() == "recovered: 2 kept, 0 started");
+  SECTION("took it") {
+    round.driver.joined(LocalRank(0));
+    CHECK(round.driver.trained().round == Round(0));
   }
-  SECTION("one was started again, and does not survive") {
+  SECTION("failed") {
+    round.exits(0, kKill);
+  }
+  SECTION("was killed, and ended with 0") {
     round.driver.timer_expired(round.ports.deadline_);
-    round.exits(1, kKill);
-    round.driver.spawn_due(LocalRank(1));
-    CHECK_FALSE(round.ports.may_grow_);
-    CHECK_THAT(round.ports.written(), Catch::Matchers::EndsWith("left the round before"));
+    round.exits(0, kDone);
   }
+  round.exits(1, kDone);
+  CHECK_THAT(round.ports.written(), !ContainsSubstring("finished round"));
+}
+
+TEST_CASE("workers that finished are remembered while the others have taken no newer round") {
+  Kept round({LocalRank(0), LocalRank(1)});
+  round.run();
+  round.exits(0, kDone);
+  round.ports.survivors_ = {LocalRank(1)};
+  round.driver.end(SIGTERM, 30s, kNext);
+  CHECK(round.driver.trained().round == Round(1));
+  CHECK(round.driver.trained().finished == std::vector{LocalRank(0)});
 }

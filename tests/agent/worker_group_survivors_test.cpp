@@ -448,3 +448,18 @@ TEST_CASE(
     CHECK(group.state() == GroupState::kStopping);
   }
 }
+
+TEST_CASE("carried workers may take the round until the next one has them, also while held") {
+  using Taken = WorkerGroup::Taken;
+  Group group = joining();
+  group(Survives{local(0)});
+  group(Survives{local(1)});
+  group(Survives{local(2)});
+  CHECK(group.group.taken() == Taken::kBySome);  // 2 was started in it
+  group(Joined{local(0)});
+  group(kNextRound);
+  CHECK(group.state() == GroupState::kReleased);
+  CHECK(group.group.taken() == Taken::kBySome);
+  CHECK(group(Joined{local(1)}) == "");
+  CHECK(group.group.taken() == Taken::kByAll);
+}

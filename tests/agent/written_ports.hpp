@@ -107,11 +107,9 @@ class WrittenPorts final : public RoundPorts {
   }
   void tell(client::Event event) override {
     if (std::holds_alternative<client::GroupRunning>(event)) write("running");
-    if (const auto* may = std::get_if<client::GroupMayGrow>(&event)) may_grow_ = may->may_grow;
-    if (std::holds_alternative<client::RankGone>(event)) rank_gone_ = true;
-    if (std::holds_alternative<client::GroupLeftBefore>(event)) write("left the round before");
-    if (const auto* all = std::get_if<client::GroupSucceeded>(&event)) {
-      write(all->before ? "succeeded in the round before" : "succeeded");
+    if (std::holds_alternative<client::GroupSucceeded>(event)) write("succeeded");
+    if (const auto* before = std::get_if<client::FinishedBefore>(&event)) {
+      write("finished round " + std::to_string(before->finished.value()));
     }
     if (const auto* failed = std::get_if<client::GroupFailed>(&event)) {
       write("failed", failed->first.worker.local_rank);
@@ -138,8 +136,6 @@ class WrittenPorts final : public RoundPorts {
   int handled_ = 0;  // signal
   std::set<LocalRank> survivors_{};
   bool can_tell_ = true;
-  bool may_grow_ = false;
-  bool rank_gone_ = false;
 
  private:
   void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }

@@ -95,3 +95,27 @@ TEST_CASE("a node that has finished and is told to leave without a coordinator s
   REQUIRE(seat.done<End>().has_value());
   CHECK(seat.done<End>()->exit_code == 0);
 }
+
+TEST_CASE("ranks that exit with 0 instead of taking a round have finished theirs, as is repeated") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  seat.hear(seat.round(2));
+  seat.feed(GroupGone{Round(1)});
+  seat.forget();
+  seat.feed(FinishedBefore{Round(1), Round(1)});
+  CHECK_FALSE(seat.said<Report>());  // of no round that this node has workers of
+  seat.feed(FinishedBefore{Round(2), Round(1)});
+  CHECK(seat.says_success_of(Round(1)));
+  CHECK(seat.said<Report>()->round == Round(2));
+  CHECK(seat.said<Report>()->state == NodeState::kStarting);
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "connection closed"});
+  seat.after(seconds(2));
+  seat.feed(LinkUp{seat.link_});
+  CHECK(seat.says_success_of(Round(1)));
+  seat.forget();
+  seat.hear(seat.round(3));
+  CHECK_FALSE(seat.says_success_of(Round(1)));
+}

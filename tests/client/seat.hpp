@@ -1,6 +1,8 @@
 // Seat: one Membership, a clock that the test advances, and the actions so far.
 #pragma once
 
+#include <algorithm>
+
 #include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "tests/support/catch.hpp"
@@ -95,6 +97,13 @@ class Seat {
       if (const auto* message = std::get_if<T>(&sent->message)) return *message;
     }
     return std::nullopt;
+  }
+  [[nodiscard]] bool says_success_of(Round round) const {
+    return std::any_of(actions_.begin(), actions_.end(), [round](const client::Action& action) {
+      const auto* sent = std::get_if<SendMessage>(&action);
+      const auto* report = sent != nullptr ? std::get_if<Report>(&sent->message) : nullptr;
+      return report != nullptr && report->round == round && report->state == NodeState::kSucceeded;
+    });
   }
   void forget() { actions_.clear(); }
 

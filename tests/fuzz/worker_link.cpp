@@ -34,7 +34,6 @@ void check_round(std::span<const std::uint8_t> content) {
   if (!world) return;
   PushedRound pushed;
   pushed.number = Round(world->round);
-  pushed.cause = world->cause == World::Cause::kGrowth ? RoundCause::kGrowth : RoundCause::kFailure;
   pushed.variables.insert(world->variables.begin(), world->variables.end());
   const auto packet = round_packet(pushed);
   if (!packet) return;

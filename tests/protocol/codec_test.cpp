@@ -198,34 +198,6 @@ TEST_CASE("report preserves every field, and every node state has a name") {
   }
 }
 
-TEST_CASE("whether a round grows is preserved, and false where a peer says nothing of it") {
-  StartRound start;
-  start.stamp = {Round(2), "c1"};
-  start.master_address = "10.0.4.11";
-  start.master_port = 40123;
-  start.grows = true;
-  CHECK(round_trip(start) == Message(start));
-  std::string body = encode(start);
-  body.replace(body.find(R"(,"grows":true)"), 13, "");
-  CHECK_FALSE(std::get<StartRound>(*decode(body)).grows);
-  body.back() = ',';
-  CHECK_THAT(decode(body + R"("grows":1})").error().sentence, ContainsSubstring("grows"));
-
-  Report report{Round(2), NodeState::kRunning, 40124, std::nullopt};
-  report.left_before = true;
-  report.finished = FinishedRound{Round(1), 3, WorldSize(12)};
-  CHECK(round_trip(report) == Message(report));
-  report.left_before = false;
-  report.finished.reset();
-  report.may_grow = true;
-  CHECK(round_trip(report) == Message(report));
-  body = encode(report);
-  body.replace(body.find("true"), 4, "null");
-  CHECK_THAT(decode(body).error().sentence, ContainsSubstring("may_grow"));
-  body.replace(body.find(R"(,"may_grow":null)"), 16, "");
-  CHECK_FALSE(std::get<Report>(*decode(body)).may_grow);
-}
-
 TEST_CASE("an exit preserves its status, and every source of evidence has a name") {
   Report report{Round(5), NodeState::kFailed, 40124, full_exit()};
   using Core = ExitStatus::Core;

@@ -162,8 +162,6 @@ class Life {
       case 5: {
         Report report = desk_.report(round.value(), any_state(lies_));
         if (report.state == NodeState::kFailed) report = desk_.failed(round.value(), 99);
-        report.rank_gone = lies_.maybe();
-        if (lies_.maybe()) report.finished = FinishedRound{round, 1 + lies_.below(2), WorldSize(2)};
         return desk_.say(kLiar, report);
       }
       default:

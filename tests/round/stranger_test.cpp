@@ -40,9 +40,8 @@ TEST_CASE("a stranger's success is not one of the run") {
   for (const int round : {1, 2, 7}) {
     Desk desk = two_that_run();
     desk.say(kStranger, stranger(desk, round));
-    Report report = desk.report(round, NodeState::kSucceeded);
-    report.finished = FinishedRound{Round(std::max(1, round - 1)), 1, WorldSize(1)};
-    desk.say(kStranger, report);
+    desk.say(kStranger, desk.report(round, NodeState::kSucceeded));
+    desk.say(kStranger, desk.report(std::max(1, round - 1), NodeState::kSucceeded));
     CHECK(desk.run_.phase() == Phase::kRunning);
     CHECK_FALSE(desk.last<Done>(1).has_value());
   }
@@ -178,9 +177,8 @@ TEST_CASE("a claim of a node that has gone before the first round shows nothing"
   const int round = desk.last<StartRound>(1)->stamp.number.value();
   desk.both_run(round);
   desk.say(kStranger, stranger(desk, round + 1));
-  Report report = desk.report(round + 1, NodeState::kSucceeded);
-  report.finished = FinishedRound{Round(round), 2, WorldSize(2)};
-  desk.say(kStranger, report);
+  desk.say(kStranger, desk.report(round + 1, NodeState::kSucceeded));
+  desk.say(kStranger, desk.report(round, NodeState::kSucceeded));
   desk.say(kStranger, leave_all(round + 1));
   CHECK(desk.run_.phase() == Phase::kRunning);
 }

@@ -11,14 +11,14 @@ using namespace ddprun::test;
 
 namespace {
 
-const Peer kStranger{"10.0.0.66", "10.0.0.1"};
+const Peer kElsewhere{"10.0.0.66", "10.0.0.1"};
 
 /// Nodes "a" and "b" train; then a hello with the id of "b" comes on link 3.
 void claim_id(Desk& desk) {
   desk.join_two();
   desk.both_run();
   desk.forget();
-  desk.say(3, desk.hello_again(), kStranger);
+  desk.say(3, desk.hello_again(), kElsewhere);
 }
 
 std::string address_of_b(const Desk& desk) {
@@ -47,7 +47,7 @@ TEST_CASE("a hello with the id of an agent that answers is refused, and its link
 TEST_CASE("the success of a stranger with an agent's id does not end the run") {
   Desk desk;
   claim_id(desk);
-  desk.say(3, desk.report(1, NodeState::kSucceeded), kStranger);
+  desk.say(3, desk.report(1, NodeState::kSucceeded), kElsewhere);
   desk.say(1, desk.report(1, NodeState::kSucceeded));
   CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
   desk.say(2, *desk.last<Beat>(2));
@@ -59,7 +59,7 @@ TEST_CASE("the success of a stranger with an agent's id does not end the run") {
 TEST_CASE("an agent whose link broke without a word is back after a second, with what it said") {
   Desk desk;
   claim_id(desk);
-  desk.say(3, desk.report(1, NodeState::kSucceeded), kStranger);
+  desk.say(3, desk.report(1, NodeState::kSucceeded), kElsewhere);
   desk.beat_for(kTakeoverMax - milliseconds(1), {1});
   CHECK(address_of_b(desk) == "10.0.0.2");
   desk.after(milliseconds(1));
@@ -92,7 +92,7 @@ TEST_CASE("an answer to an earlier question is none to this one") {
   const Beat first = *desk.last<Beat>(2);
   desk.say(2, first);
   desk.forget();
-  desk.say(4, desk.hello_again(), kStranger);
+  desk.say(4, desk.hello_again(), kElsewhere);
   REQUIRE(desk.last<Beat>(2).has_value());
   CHECK(desk.last<Beat>(2)->echo != first.echo);
   desk.say(2, first);
@@ -104,7 +104,7 @@ TEST_CASE("a flood of hellos with an agent's id asks it once, and costs the run 
   claim_id(desk);
   const Beat question = *desk.last<Beat>(2);
   desk.forget();
-  for (std::uint64_t link = 10; link < 1000; ++link) desk.say(link, desk.hello_again(), kStranger);
+  for (std::uint64_t link = 10; link < 1000; ++link) desk.say(link, desk.hello_again(), kElsewhere);
   CHECK_FALSE(desk.last<Beat>(2).has_value());
   desk.say(2, question);
   CHECK(desk.last<Refused>(999).has_value());
@@ -116,7 +116,7 @@ TEST_CASE("what waits behind a doubtful hello is bounded") {
   Desk desk;
   claim_id(desk);
   for (std::size_t count = 0; count <= kHeldMessagesMax; ++count) {
-    desk.say(3, Quiet{Round(1), seconds(1), {}}, kStranger);
+    desk.say(3, Quiet{Round(1), seconds(1), {}}, kElsewhere);
   }
   CHECK(desk.closed_ == std::vector<LinkId>{LinkId(3)});
   desk.beat_for(seconds(2), {1, 2});
@@ -127,7 +127,7 @@ TEST_CASE("an agent whose hello is in doubt may send heartbeats as often as it d
   Desk desk;
   claim_id(desk);
   for (std::size_t count = 0; count <= 2 * kHeldMessagesMax; ++count)
-    desk.say(3, Beat{}, kStranger);
+    desk.say(3, Beat{}, kElsewhere);
   CHECK(desk.closed_.empty());
   desk.beat_for(kTakeoverMax, {1});
   CHECK(address_of_b(desk) == "10.0.0.66");
@@ -136,7 +136,7 @@ TEST_CASE("an agent whose hello is in doubt may send heartbeats as often as it d
 TEST_CASE("one link has one agent, also while its hello is in doubt") {
   Desk desk;
   claim_id(desk);
-  desk.say(3, desk.hello("c", 2, 2), kStranger);
+  desk.say(3, desk.hello("c", 2, 2), kElsewhere);
   CHECK(desk.last<Refused>(3)->code == RefusalCode::kMalformed);
   desk.beat_for(seconds(2), {1, 2});
   CHECK(address_of_b(desk) == "10.0.0.2");
@@ -160,7 +160,7 @@ TEST_CASE("a stranger that says it is older does not keep the agent out") {
   desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   Hello stranger = desk.hello_again();
   stranger.age = std::chrono::hours(1);
-  desk.say(3, stranger, kStranger);
+  desk.say(3, stranger, kElsewhere);
   CHECK(address_of_b(desk) == "10.0.0.66");
   desk.beat_for(milliseconds(100), {1});
   Hello back = desk.hello_again();

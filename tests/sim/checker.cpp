@@ -192,17 +192,24 @@ void Checker::on_group_given_up(const RoundStamp& stamp) {
   if (formed != rounds_.end()) formed->second.given_up = true;
 }
 
-void Checker::on_group_succeeded(int process, Round round, bool before) {
+void Checker::on_group_succeeded(int process, Round round) {
   const StartRound& start = running_.at(process);
   require(start.stamp.number == round, "success of a round that does not run");
   const auto formed = rounds_.find(key_of(start.stamp));
   if (formed != rounds_.end()) formed->second.succeeded.insert(process);
-  for (auto& [stamp, its] : rounds_) {
-    if (before && stamp.first == round.value() - 1 && its.has(process)) {
-      its.succeeded.insert(process);
-    }
-  }
   running_.erase(process);
+}
+
+void Checker::on_finished_before(int process, Round round, int workers) {
+  bool is_true = false;
+  for (auto& [stamp, formed] : rounds_) {
+    const auto its = finished_.find({process, stamp});
+    const bool all = its != finished_.end() && its->second == workers;
+    if (stamp.first != round.value() || !all) continue;
+    is_true = true;
+    formed.succeeded.insert(process);
+  }
+  require(is_true, "ranks are said to have finished, and have not");
 }
 
 void Checker::on_group_gone(int process) {

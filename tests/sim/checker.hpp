@@ -73,8 +73,9 @@ class Checker {
   void on_group_failed(const protocol::RoundStamp& stamp);
   /// The agent of a node ended its workers, since a place could not be taken again.
   void on_group_given_up(const protocol::RoundStamp& stamp);
-  /// `before`: they finished the round before, from which this one grows.
-  void on_group_succeeded(int process, Round round, bool before);
+  void on_group_succeeded(int process, Round round);
+  /// All workers of a process ended with 0 in a round that another one has replaced.
+  void on_finished_before(int process, Round round, int workers);
   void on_group_gone(int process);
   /// The coordinator learns that the workers of this agent ended with 0.
   void on_success_read(int process) { successes_read_.insert(process); }
@@ -101,8 +102,10 @@ class Checker {
   void on_signalled(int process, Coordinated coordinated, TimePoint now);
   void on_leaving(int process, Coordinated coordinated);
   /// A worker ended by itself with 0, in the round that it took last.
+  void on_rank_finished(int process, const Stamp& stamp) { ++finished_[{process, stamp}]; }
+  /// The same, and nothing but a node that joins had ended the round.
   void on_rank_done(int process, const Stamp& stamp, TimePoint now);
-  enum class Then { kEnds, kGrows };  // kGrows: all of them live, or have finished
+  enum class Then { kEnds, kReleased };  // kReleased: all of them live, or have finished
   /// Workers of this round are being stopped, or released to the next one, on some node.
   void on_stopping(const protocol::RoundStamp& stamp, Then then, TimePoint now);
   /// Its agent has no use for it; clients on other nodes may have.
@@ -136,8 +139,7 @@ class Checker {
     std::set<int> succeeded;      // processes
     bool failed = false;          // on some node
     bool given_up = false;
-    bool ends = false;            // on some node, and not only since it grows
-    bool needs_finished = false;  // it grew, and a rank finished the round before instead
+    bool ends = false;  // on some node, and not only for the next one
     int ranks_done = 0;
     std::optional<TimePoint> stopping;
     std::optional<TimePoint> released;  // the store
@@ -179,6 +181,7 @@ class Checker {
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
   std::optional<Stamp> judged_;   // the round that was the newest then
+  std::map<std::pair<int, Stamp>, int> finished_;  // ranks of a process, in a round
   std::set<int> successes_read_;  // processes
   bool coordinator_lost_ = false;
   bool went_unheard_ = false;               // an agent was told to go while no coordinator answered

@@ -62,7 +62,7 @@ bool Checker::anybody_excused_since(TimePoint when) const {
 // reached; and only those who could not are missing from the next one.
 void Checker::check_cause(const Formed& before, const Formed& after) {
   const bool settled = before.told.size() == before.members.size();
-  if (!settled || before.failed || before.given_up || before.needs_finished) return;
+  if (!settled || before.failed || before.given_up) return;
   check_silence(before, after);
   const bool quiet = !anybody_excused_since(before.at);
   const auto stays = [&before](const Member& member) { return before.has(member.process); };
@@ -152,13 +152,21 @@ void Checker::on_leaving(int process, Coordinated coordinated) {
   gone_.insert(process);
 }
 
-// Nothing was under way that could have ended the round; it may grow.
+namespace {
+
+bool contains(const std::set<int>& all, const std::set<int>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+}  // namespace
+
+// Nothing was under way that could have ended the round but that a node joined.
 bool Checker::lives(const Stamp& stamp) const {
   const Formed& newest = rounds_.at(*newest_);
-  const bool grows =
-      newest.members.front().start.grows && newest_->first == stamp.first + 1 && !newest.given_up;
+  const bool next = newest_->first == stamp.first + 1 && newest_->second == stamp.second &&
+                    !newest.given_up && contains(newest.processes, rounds_.at(stamp).processes);
   const auto quiet = [](const Formed& formed) { return !formed.failed && !formed.ends; };
-  return (*newest_ == stamp || grows) && quiet(newest) && quiet(rounds_.at(stamp));
+  return (*newest_ == stamp || next) && quiet(newest) && quiet(rounds_.at(stamp));
 }
 
 // The moment of success: nothing that happens from now on may change its result.
@@ -166,7 +174,6 @@ void Checker::on_rank_done(int process, const Stamp& stamp, TimePoint now) {
   const auto found = rounds_.find(stamp);
   if (found == rounds_.end()) return;
   Formed& formed = found->second;
-  if (lives(stamp) && *newest_ != stamp) rounds_.at(*newest_).needs_finished = true;
   ++formed.ranks_done;
   const bool all = formed.ranks_done == formed.members.front().start.world_size.value();
   if (!all || succeeded_) return;

@@ -37,17 +37,11 @@ namespace {
   return "round " + number(start.stamp.number.value()) + ": node " + number(start.group_rank) +
          " of " + number(start.group_size) + ", first rank " + number(start.rank_base.value()) +
          " of " + number(local) + ", restarts " + number(start.restarts.value()) + ", store " +
-         start.master_address + ":" + number(start.master_port) + (start.grows ? ", grows" : "");
+         start.master_address + ":" + number(start.master_port);
 }
 [[nodiscard]] std::string tell(const Report& report) {
   std::string text =
       "report: round " + number(report.round.value()) + " " + std::string(name_of(report.state));
-  if (report.may_grow) text += ", may grow";
-  if (report.rank_gone) text += ", a rank is gone";
-  if (report.left_before) text += ", has left the round before";
-  if (report.finished) {
-    text += ", its ranks finished round " + number(report.finished->round.value());
-  }
   if (report.failure) text += ", " + report.failure->status.text();
   return text;
 }

@@ -199,8 +199,8 @@ class World {
     bool joined = true;                // its round; one that was carried is yet to
     int number = 0;                    // of the process
     std::optional<Stamp> trains_in{};  // the round that it was started in, or took last
-    bool told_all_live = false;        // with the round that it has not taken yet
-    bool in_last_step = false;         // it takes no round that grows
+    bool in_last_step = false;         // it takes no other round
+    bool is_spare = false;             // between two rounds: it has taken none so far
   };
   /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
@@ -213,7 +213,7 @@ class World {
     bool opening = false;  // the files
     bool devices_held = false;
     bool running = false;
-    bool grows = false;  // as its workers are told
+    bool all_carried = false;  // or had finished: all are of the round before
     bool succeeded = false;
     TimePoint succeeded_at{};
     std::optional<TimePoint> told_to_end;  // when on_step() saw it ending()
@@ -260,8 +260,8 @@ class World {
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
-    std::map<int, Worker> carried;    // by local rank, between two groups
-    std::vector<LocalRank> finished;  // of the last group
+    std::map<int, Worker> carried;   // by local rank, between two groups
+    RoundDriver::Trained trained{};  // the workers of the last group
     std::optional<int> exit_code;
   };
   class Ports;
@@ -393,22 +393,18 @@ class World {
   [[nodiscard]] Duration evidence_time(int node);
   void on_group_step(int node);
   void group_runs(int node, int generation);
-  void check_success(int node, bool before);
+  void check_success(int node);
   void group_over(int node, int generation);
 
   // world_survivors.cpp: its processes that are kept.
   void tell_round(int node, int generation, LocalRank rank);
   void lose_held(int node);
-  void take_spares(Group& group, std::vector<LocalRank>& carried);
+  void take_spares(Group& group, WorkerGroup::Options& options);
   void see_late_exit(int node, LocalRank rank);
   void say_survives(int node, int generation, LocalRank rank);
   void take_round(int node, int generation, LocalRank rank);
-  void fail_unjoined(int node, int generation, LocalRank rank, ExitStatus status);
-  void check_freed(int node, int generation, LocalRank rank) const;
   void finish_last_step(int node, int number);
-  [[nodiscard]] bool is_before_growth(int node) const;
-  [[nodiscard]] static bool finished_before(const Group& group);
-  [[nodiscard]] bool undisturbed_since(TimePoint when) const;
+  [[nodiscard]] bool is_before_join(int node) const;
   void lose_kept(int node, LocalRank rank, Duration within);
 
   // world_workers.cpp: its processes.
@@ -438,7 +434,6 @@ class World {
   std::map<std::uint64_t, int> by_link_;  // the current coordinator's links
   std::map<Stamp, int> released_;  // stores of ended rounds that are still open, at this node
   std::map<Stamp, std::vector<std::pair<int, int>>> running_;  // (node, generation) per round
-  std::map<Stamp, TimePoint> rank_gone_;  // the first that failed, or was ended
   std::unique_ptr<round::Run> run_;
   DriftingClock coordinator_clock_;
   TimePoint coordinator_paused_until_{};

@@ -209,9 +209,6 @@ void World::forget_agent(int id) {
   Node& node = nodes_[index(id)];
   checker_.on_agent_gone(node.process);
   const std::optional<Group> group = std::exchange(node.group, std::nullopt);
-  for (const Worker& worker : group ? group->workers : std::vector<Worker>()) {
-    if (worker.alive && worker.trains_in) rank_gone_.try_emplace(*worker.trains_in, now());
-  }
   node.driver.reset();
   node.serves.reset();
   node.listener_open = false;

@@ -32,10 +32,6 @@ class World::Ports final : public NodePorts {
     if (!is_heartbeat(message)) {
       world_.say([&] { return node().options.host + " -> " + words(message); });
     }
-    const auto* report = std::get_if<Report>(&message);
-    if (report != nullptr && report->rank_gone) {
-      world_.checker_.on_group_given_up(world_.checker_.told(node().process).stamp);
-    }
     const bool open = link == node().link && node().connection >= 0;
     if (open) world_.push(node().connection, Way::kUp, world_.through_codec(message));
   }

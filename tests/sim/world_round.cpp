@@ -75,7 +75,6 @@ class World::GroupPorts final : public RoundPorts {
   void signal_group(LocalRank rank, int signal) override {
     const bool ending = group().ending();  // else of one that has not joined
     if (ending && signal == SIGKILL) world_.check_kill(id_);
-    if (!ending) world_.check_freed(id_, generation_, rank);
     if (ending && !group().stop_began) {
       world_.check_spared(id_);
       group().stop_began = now();
@@ -168,8 +167,10 @@ class World::GroupPorts final : public RoundPorts {
     if (std::holds_alternative<client::GroupRunning>(event)) {
       return world_.group_runs(id_, generation_);
     }
-    if (const auto* all = std::get_if<client::GroupSucceeded>(&event)) {
-      world_.check_success(id_, all->before);
+    if (std::holds_alternative<client::GroupSucceeded>(event)) world_.check_success(id_);
+    if (const auto* before = std::get_if<client::FinishedBefore>(&event)) {
+      world_.say(node().options.host + "'s workers ended with 0, in the round before");
+      world_.checker_.on_finished_before(node().process, before->finished, node().options.workers);
     }
     world_.drive(id_, [&](NodeDriver& driver) { driver.feed(event); });
   }
@@ -238,31 +239,22 @@ void World::start_group(int id, const protocol::StartRound& round) {
   if (options_.survivor_percent) options.rejoin_timeout = kRejoin;
   for (auto& [rank, worker] : std::exchange(node.carried, {})) {
     options.carried.emplace_back(rank);
+    if (worker.is_spare) options.spares.emplace_back(rank);
     group.workers[index(rank)] = worker;
     group.workers[index(rank)].joined = false;
   }
-  if (round.grows) options.finished = node.finished;
-  const std::size_t stay = options.carried.size() + options.finished.size();
-  const bool gone = round.grows && stay < group.workers.size();
-  options.grows = group.grows = round.grows && !gone;
-  if (gone) options.finished.clear();
-  for (const LocalRank rank : options.finished) {
-    Worker& finished = group.workers[index(rank.value())];
-    finished.joined = false;
-    finished.status = ExitStatus::exited(0);
-  }
-  if (options_.spare_percent > 0 && !options.grows) take_spares(group, options.carried);
+  options.finished = node.trained.finished;
+  group.all_carried = options.carried.size() + options.finished.size() == group.workers.size() &&
+                      node.trained.round.value() == round.stamp.number.value() - 1;
+  if (options_.spare_percent > 0) take_spares(group, options);
   using Elsewhere = RoundDriver::Elsewhere;
-  group.driver =
-      std::make_unique<RoundDriver>(*group.ports, round.stamp.number, options, group.ports->now(),
-                                    round.group_size > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks);
+  group.driver = std::make_unique<RoundDriver>(
+      *group.ports, round.stamp.number, options, group.ports->now(),
+      round.group_size > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks, node.trained.round);
   node.group = std::move(group);
   for (const LocalRank rank : options.carried) {
     if (!options_.steady && random_.chance(5)) lose_kept(id, rank, 2 * options_.spawn_max);
     see_late_exit(id, rank);
-  }
-  if (gone) {
-    drive(id, [&](NodeDriver& driver) { driver.feed(client::RankGone{round.stamp.number}); });
   }
   node.group->driver->begin();
 }
@@ -415,8 +407,8 @@ void World::on_group_step(int id) {
   const bool asked = group.ordered_to_stop || group.stop_signals > 0;
   const bool by_itself = stops && !asked && !its.first_failure() && !its.spawn_failure();
   if (by_itself) checker_.on_group_given_up(group.round.stamp);
-  const bool grows = its.state() == State::kReleased && is_before_growth(id);
-  const auto then = grows ? Checker::Then::kGrows : Checker::Then::kEnds;
+  const bool before = its.state() == State::kReleased && is_before_join(id);
+  const auto then = before ? Checker::Then::kReleased : Checker::Then::kEnds;
   if (stops) checker_.on_stopping(group.round.stamp, then, now());
 }
 
@@ -440,14 +432,13 @@ void World::group_runs(int id, int generation) {
   }
 }
 
-void World::check_success(int id, bool before) {
+void World::check_success(int id) {
   Node& node = nodes_[index(id)];
   const Round round = node.group->round.stamp.number;
   node.group->succeeded = true;
   node.group->succeeded_at = now();
-  checker_.on_group_succeeded(node.process, round, before);
-  say(node.options.host + "'s workers ended with 0" + (before ? ", in the round before" : ""));
-  if (before) require(finished_before(*node.group), "workers did not finish the round before");
+  checker_.on_group_succeeded(node.process, round);
+  say(node.options.host + "'s workers ended with 0");
 }
 
 void World::group_over(int id, int generation) {
@@ -461,9 +452,10 @@ void World::group_over(int id, int generation) {
     const bool stopped = result.state != State::kSucceeded;
     node.holds_unkillable = stopped && !result.unkillable.empty();
     for (const LocalRank rank : group.driver->released()) {
-      node.carried.emplace(rank.value(), group.workers[index(rank.value())]);
+      Worker& carried = node.carried[rank.value()] = group.workers[index(rank.value())];
+      carried.is_spare = group.driver->group().worker(rank).is_spare;
     }
-    node.finished = group.driver->finished();
+    node.trained = group.driver->trained();
     node.group.reset();
     checker_.on_group_gone(node.process);
     const std::string alive = result.unkillable_worker();

@@ -61,11 +61,13 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   Worker& worker = group->workers[index(rank.value())];
   if (!std::exchange(worker.alive, false)) return;
   worker.status = status;
-  if (worker.trains_in && !status.success()) rank_gone_.try_emplace(*worker.trains_in, now());
   const bool out_of_round = options_.survivor_percent && (!worker.joined || group->ending());
-  const bool grows = worker.joined ? is_before_growth(id) : group->grows;
-  const bool done = status.success() && worker.signal == 0 && (!out_of_round || grows);
-  if (done) checker_.on_rank_done(nodes_[index(id)].process, *worker.trains_in, now());
+  const bool before = worker.joined ? is_before_join(id) : group->all_carried;
+  const bool finished = status.success() && worker.signal == 0;
+  const int process = nodes_[index(id)].process;
+  if (finished) checker_.on_rank_finished(process, *worker.trains_in);
+  const bool done = finished && (!out_of_round || before);
+  if (done) checker_.on_rank_done(process, *worker.trains_in, now());
   const protocol::RoundStamp stamp = group->round.stamp;
   worker.helper_alive = worker.leaves_helper;
   if (worker.helper_alive) {

@@ -1,10 +1,8 @@
-"""A worker of grow_test.py: all ranks leave a round that grows at one step, without an error, and
-one in which a rank is lost with an error.
+"""A worker of grow_test.py: its group ends with an error when another round comes.
 
 usage: growing.py FOLDER
-Writes FOLDER/<pid>, a line for each step: round, world size, step, cause of the round, what is
-pending. Ends with 0 when FOLDER/done exists, or with FOLDER/last, when a round is pending: that
-step was the last.
+Writes FOLDER/<pid>, a line for each step: round, world size, step, cause of the round. Ends with 0
+when FOLDER/done exists, or, if FOLDER/last does, when its group ends: that step was the last.
 """
 import os
 import pathlib
@@ -20,26 +18,20 @@ STEP_S = 0.02  # a step of a training takes time
 never = threading.Event()
 
 
-def of_all(*numbers):
-    values = torch.tensor(numbers)
-    dist.all_reduce(values, op=dist.ReduceOp.MAX)
-    return values.tolist()
+def of_all(number):
+    value = torch.tensor([number])
+    dist.all_reduce(value, op=dist.ReduceOp.MAX)
+    return value.item()
 
 
-def train(world, step, steps):
-    """The last step, and whether all is done."""
+def steps_in(world, step):
+    """The numbers of the steps that all ranks of the world do, until all is done."""
     ddprun.reconfigure(world)
-    (step,) = of_all(step)
-    pending = is_done = 0
-    while not pending and not is_done:
-        pending, is_done, is_last = of_all(ddprun.round_pending(), (folder / "done").exists(),
-                                           (folder / "last").exists())
-        is_done = is_done or (pending and is_last)
+    step = of_all(step)
+    while not of_all((folder / "done").exists()):
         step += 1
+        yield step
         never.wait(STEP_S)
-        print(world.round, world.world_size, step, world.cause, pending, file=steps)
-        ddprun.step_done(step)
-    return step, is_done
 
 
 ddprun.survive()
@@ -49,6 +41,10 @@ with open(folder / str(os.getpid()), "w", buffering=1, encoding="utf-8") as all_
         its_world = ddprun.next_round(timeout=60)
         assert its_world, "no round came"
         try:
-            last, finished = train(its_world, last, all_steps)
+            for last in steps_in(its_world, last):
+                print(its_world.round, its_world.world_size, last, its_world.cause, file=all_steps)
+                ddprun.step_done(last)
+            finished = True
         except RuntimeError as error:
             print("left the round:", error, file=sys.stderr)
+            finished = (folder / "last").exists()

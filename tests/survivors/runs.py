@@ -16,7 +16,6 @@ from ports import free_port
 DDPRUN, RDZVD = (os.path.abspath(path) for path in sys.argv[1:3])
 WORKER = str(pathlib.Path(__file__).resolve().parent / "survivor.py")
 FAILED = "--restart=failed"
-FAILURE, GROWTH = "1", "2"  # why there is a round, in the packets of docs/WORKER_API.md
 NOT_JOINED = "did not take part within 1 s (--rejoin-timeout); killed and started"
 
 

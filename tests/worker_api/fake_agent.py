@@ -11,7 +11,6 @@ import threading
 
 HUNG = 60  # seconds
 HELLO, READY, SURVIVES, JOINED, STOP, ROUND = 1, 3, 5, 6, 16, 17
-FAILURE, GROWTH = 1, 2
 
 
 class FakeAgent(contextlib.ExitStack):
@@ -60,9 +59,9 @@ def variables_of(rank, world, number, port=1, restarts=0):
             "TORCHELASTIC_RESTART_COUNT": str(restarts)}
 
 
-def push(link, number, variables, cause=FAILURE):
+def push(link, number, variables):
     block = b"".join(f"{name}={value}\0".encode() for name, value in variables.items())
-    link.send(struct.pack("<BBIB", 1, ROUND, number, cause) + block)
+    link.send(struct.pack("<BBIB", 1, ROUND, number, 1) + block)
 
 
 def receive(link, kind):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from fake_agent import (GROWTH, HUNG, STOP, SURVIVES, FakeAgent, FakeStore, joined, push, receive,
+from fake_agent import (HUNG, STOP, SURVIVES, FakeAgent, FakeStore, joined, push, receive,
                         variables_of)
 
 PYTHON_DIR = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else ""
@@ -62,11 +62,11 @@ class Survivor(unittest.TestCase):
             "world = ddprun.next_round()\n"
             "assert (world.round, world.rank, world.world_size) == (2, 0, 3), world\n"
             "assert (world.previous_rank, world.previous_world_size) == (1, 4), world\n"
-            "assert world.cause == 'growth' and world.master_port == 77, world\n"
+            "assert world.cause == 'failure' and world.master_port == 77, world\n"
             "assert os.environ['RANK'] == '0' and os.environ['WORLD_SIZE'] == '3'\n"
             "assert ddprun.round_pending() == 0\n")
         self.assertEqual(process.stdout.readline(), "waits\n")
-        push(link, 2, variables_of(0, 3, 2, port=77, restarts=1), GROWTH)
+        push(link, 2, variables_of(0, 3, 2, port=77, restarts=1))
         self.assertEqual(joined(link), 2)
         self.ends(process)
 
@@ -282,66 +282,6 @@ class Survivor(unittest.TestCase):
             "assert ddprun.abandon_sockets() >= 1 and again[0].recv(1) == b''\n")
         self.assertEqual(process.stdout.readline(), "blocked\n")
         push(link, 2, variables_of(1, 4, 2))
-        self.assertEqual(joined(link), 2)
-        self.ends(process)
-
-    def test_a_group_is_usable_in_a_round_that_grows_until_the_process_takes_it(self):
-        process, link = self.survives(
-            "listener = socket.create_server(('127.0.0.1', 0))\n"
-            "def pair():\n"
-            "    near = socket.create_connection(listener.getsockname())\n"
-            "    return near, listener.accept()[0]\n"
-            "def works(group):\n"
-            "    group[0].send(b'x')\n"
-            "    return group[1].recv(1) == b'x'\n"
-            "told = []\n"
-            "ddprun.on_round(lambda *what: told.append(what))\n"
-            "with ddprun.group_sockets():\n"
-            "    group = pair()\n"
-            + SURVIVES_FIRST +
-            "while not told: time.sleep(0.001)\n"
-            "assert told == [(2, 'growth')] and ddprun.round_pending() == 2 and works(group)\n"
-            "with ddprun.group_sockets():\n"  # nor is one shut that is made now
-            "    group = pair()\n"
-            "time.sleep(0.05)\n"
-            "assert works(group)\n"
-            "assert ddprun.next_round(60).cause == 'growth'\n"
-            "assert group[0].recv(1) == b''\n")  # who waits for this process learns of it
-        push(link, 2, variables_of(1, 4, 2), GROWTH)
-        self.assertEqual(joined(link), 2)
-        self.ends(process)
-
-    def test_a_failure_after_a_round_that_grows_frees_and_stays_one(self):
-        process, link = self.survives(
-            "listener = socket.create_server(('127.0.0.1', 0))\n"
-            "with ddprun.group_sockets():\n"
-            "    group = socket.create_connection(listener.getsockname())\n"
-            + SURVIVES_FIRST + "assert group.recv(1) == b''\n"  # until round 3 comes
-            "print('freed')\n"
-            "while ddprun.round_pending() < 4: time.sleep(0.001)\n"
-            "world = ddprun.next_round(60)\n"
-            "while world.round < 4:\n"
-            "    assert world.cause == 'failure', world\n"
-            "    world = ddprun.next_round(60)\n"
-            "print(world.cause)\n")
-        push(link, 2, variables_of(1, 4, 2), GROWTH)
-        push(link, 3, variables_of(1, 4, 3))
-        self.assertEqual(process.stdout.readline(), "freed\n")
-        push(link, 4, variables_of(1, 4, 4), GROWTH)
-        while joined(link) != 4:
-            pass
-        self.assertEqual(self.ends(process), "failure\n")
-
-    def test_a_new_process_takes_the_round_of_its_environment_before_one_that_grows(self):
-        process, link = self.start(
-            "assert ddprun.survive()\n"
-            "while not ddprun.round_pending(): time.sleep(0.001)\n"
-            "first = ddprun.next_round(60)\n"
-            "assert (first.round, first.cause) == (1, 'start') and ddprun.round_pending() == 2\n"
-            "second = ddprun.next_round(60)\n"
-            "assert (second.cause, second.previous_world_size) == ('growth', 4), second\n")
-        receive(link, SURVIVES)
-        push(link, 2, variables_of(1, 5, 2), GROWTH)
         self.assertEqual(joined(link), 2)
         self.ends(process)
 

@@ -136,9 +136,8 @@ class Link {
     thread.run([&] { told = server->survives(kSurvivor); });
     return told;
   }
-  [[nodiscard]] bool push(int round, std::size_t bytes = 1,
-                          RoundCause cause = RoundCause::kFailure) {
-    PushedRound pushed{Round(round), cause, {}};
+  [[nodiscard]] bool push(int round, std::size_t bytes = 1) {
+    PushedRound pushed{Round(round), {}};
     pushed.variables["RANK"] = std::string(bytes, '7');
     bool taken = false;
     thread.run([&] { taken = server->push(kSurvivor, pushed); });
@@ -229,30 +228,6 @@ TEST_CASE("rounds for a worker that does not read replace each other, and nothin
   worker.send(joined_packet(kRounds));
   link.settle(worker);
   CHECK(link.joined() == std::vector<Round>{Round(kRounds)});
-}
-
-TEST_CASE("a round that grows does not hide one that was not received, and that frees") {
-  constexpr std::size_t kMost = kVariablesBytesMax - 6;
-  Link link;
-  const RawWorker worker(link.path);
-  worker.send(kSurvivesPacket);
-  link.settle(worker);
-  std::uint8_t received = 2;
-  REQUIRE(link.push(received, kMost, RoundCause::kGrowth));
-  CHECK(worker.receive()[6] == 2);
-  constexpr std::uint8_t kFrees = 100;  // far beyond what fits
-  for (std::uint8_t round = 3; round < kFrees; ++round) {
-    REQUIRE(link.push(round, kMost, RoundCause::kGrowth));
-  }
-  REQUIRE(link.push(kFrees, kMost));
-  REQUIRE(link.push(kFrees + 1, kMost, RoundCause::kGrowth));
-  PacketBytes packet;
-  do {
-    packet = worker.receive();
-    REQUIRE(packet.size() == kRoundPacketBytesMax);
-    received = packet[2];
-    CHECK(packet[6] == (received > kFrees ? 1 : 2));
-  } while (received <= kFrees);
 }
 
 TEST_CASE("a worker that has gone, or was forgotten, does not survive") {

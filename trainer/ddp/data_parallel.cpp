@@ -1,6 +1,5 @@
 #include "trainer/ddp/data_parallel.hpp"
 
-#include <ATen/ops/full.h>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
@@ -51,15 +50,6 @@ void DataParallel::before_forward() {
   reducer_->prepare_for_forward();
   reducer_->rebuild_buckets();  // in the second step only; that call is a collective
   sync_buffers();
-}
-
-bool DataParallel::before_forward(bool word) {
-  if (!reducer_) return word;
-  const auto sent = at::full({1}, word ? 1 : 0, at::kLong).to(parameters_.front().device());
-  buffers_.push_back(sent);  // in one message with the counters of batches
-  before_forward();
-  buffers_.pop_back();
-  return sent.item<std::int64_t>() != 0;
 }
 
 void DataParallel::before_backward() {

@@ -39,8 +39,6 @@ class DataParallel {
 
   /// Call before every training forward: broadcasts rank 0's buffers.
   void before_forward();
-  /// The same, and returns rank 0's `word`.
-  [[nodiscard]] bool before_forward(bool word);
   /// Call between forward and backward.
   void before_backward();
   /// Sets gradients to zero in place: they are views of the buckets.

@@ -10,13 +10,6 @@
 
 namespace ddprun::trainer {
 
-/// What a rank knows of the next world, while it is in the present one.
-enum class NextWorld {
-  kNone,
-  kGrown,  ///< all ranks of this world live, and more will: it can be left between two steps
-  kLost,   ///< a rank of this world is gone: no collective of it will end
-};
-
 class WorldSource {
  public:
   WorldSource() = default;
@@ -26,8 +19,9 @@ class WorldSource {
 
   /// Waits for a world newer than the one that the process is in. nullopt: none came in time.
   [[nodiscard]] virtual std::optional<WorkerEnvironment> next() = 0;
-  /// kNone: next() would wait. Asked before every step.
-  [[nodiscard]] virtual NextWorld pending() = 0;
+  /// Whether next() would return at once: no collective of this world ends any more. Asked before
+  /// every step.
+  [[nodiscard]] virtual bool pending() = 0;
 };
 
 /// Points in a step and in a recovery at which a test may end the process, or damage its memory.

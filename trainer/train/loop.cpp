@@ -54,19 +54,10 @@ class Loop {
     return session_.order.batch_of(state_.step) == 0 || state_.step == session_.total_steps();
   }
 
-  // Of a lost rank the others learn at their next collective, if they have not been told. A world
-  // that only grows is left by all ranks between the same two steps: none is computed twice.
+  // A rank that has not been told yet learns of it at its next collective, which fails.
   void leave_old_world() {
-    if (session_.worlds == nullptr) return;
-    const auto is_lost = session_.worlds->pending() == NextWorld::kLost;
-    if (!is_lost && !all_leave_) return;
-    // Who has passed this knows that all have finished the step.
-    if (!is_lost) static_cast<void>(rows_of_ranks(session_, {0.0}));
-    throw LostPeer("a new round has begun");
-  }
-
-  [[nodiscard]] bool wants_to_leave() const {
-    return session_.worlds != nullptr && session_.worlds->pending() == NextWorld::kGrown;
+    const bool is_over = session_.worlds != nullptr && session_.worlds->pending();
+    if (is_over) throw LostPeer("a new round has begun");
   }
 
   void train_step() {
@@ -97,27 +88,19 @@ class Loop {
           sums.add(logits, batch.labels, loss);
           return sums.own();
         },
-        [&] {
-          session_.at(Moment::kReduce);
-          return wants_to_leave();
-        });
+        [&] { session_.at(Moment::kReduce); });
     session_.log_committed();  // the step before: every rank has contributed to this one
     session_.at(Moment::kReduced);
     session_.sgd.step(rate(step));
     session_.tree->commit();
     session_.shared_sums.add(result.sums);
-    all_leave_ = result.flagged;
     session_.uncommitted = LoggedStep{step, result.samples};
   }
 
   void parallel_step(std::uint64_t step, const RankBatch& part) {
     const auto batch = session_.train_batches->batch(part.ids, augmentation_of(step));
     if (session_.worlds != nullptr) session_.buffers_before = copies_of_buffers();
-    if (session_.worlds != nullptr) {
-      all_leave_ = session_.parallel->before_forward(wants_to_leave());
-    } else {
-      session_.parallel->before_forward();
-    }
+    session_.parallel->before_forward();
     const auto [logits, loss] = forward(batch);
     session_.parallel->before_backward();
     // DDP averages over ranks; the factor makes it the average over samples if their numbers
@@ -312,7 +295,6 @@ class Loop {
   Clock::time_point started_at_ = Clock::now();
   Clock::time_point row_at_ = started_at_;
   double samples_since_row_ = 0;
-  bool all_leave_ = false;  // this world, before the next step
   MetricRow last_row_;
   Means last_test_;
 };

@@ -95,7 +95,7 @@ void Session::join(const WorkerEnvironment& environment) {
   state.world = world.world_size;
   at(Moment::kJoin);
   auto wanted = group_options(world, placement);
-  if (worlds != nullptr) wanted.outdated = [this] { return worlds->pending() != NextWorld::kNone; };
+  if (worlds != nullptr) wanted.outdated = [this] { return worlds->pending(); };
   std::optional<NotedSockets> noted;
   if (worlds != nullptr) noted.emplace();
   group = std::make_unique<Group>(wanted);

@@ -39,7 +39,7 @@ void write_row(double* row, const MetricSums& sums, const SampleDigest& samples)
 
 StepResult sum_of_rows(const std::vector<double>& table) {
   StepResult result;
-  for (std::size_t at = 0; at + 1 < table.size(); at += kColumns) {
+  for (std::size_t at = 0; at < table.size(); at += kColumns) {
     MetricSums::Vector metrics{};
     std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(at), metrics.size(), metrics.begin());
     result.sums.add(MetricSums::from(metrics));
@@ -48,12 +48,10 @@ StepResult sum_of_rows(const std::vector<double>& table) {
         {static_cast<std::uint64_t>(digest[0]),
          static_cast<std::uint64_t>(digest[1]) + (static_cast<std::uint64_t>(digest[2]) << 32U)};
   }
-  result.flagged = table.back() > 0;
   return result;
 }
 
-// Every row is that of one rank and zero on the others, and flags are counted, so the all-reduce is
-// exact in any order.
+// Every row is that of one rank and zero on the others, so the all-reduce is exact in any order.
 void sum_disjoint(std::vector<double>& table, Group& group) {
   if (group.alone()) return;
   auto tensor = at::tensor(table, at::kDouble);
@@ -81,11 +79,11 @@ TreeStep::TreeStep(ResNet18& model) : buffers_(detached(model.buffers())) {
 
 StepResult TreeStep::compute(std::span<const std::uint32_t> ids, std::size_t micro_batches,
                              Group& group, const Compute& compute,
-                             const std::function<bool()>& before_reduce) {
+                             const std::function<void()>& before_reduce) {
   saved_ = copies_of(buffers_);
   const auto leaves = std::min(micro_batches, ids.size());
   const auto slice = (size_ + group.size() - 1) / group.size();
-  table_.assign(leaves * kColumns + 1, 0.0);
+  table_.assign(leaves * kColumns, 0.0);
   const auto take = [&](const Share& node) -> std::optional<at::Tensor> {
     if (node.size() > 1) return std::nullopt;
     const auto part =
@@ -101,7 +99,7 @@ StepResult TreeStep::compute(std::span<const std::uint32_t> ids, std::size_t mic
   std::vector<at::Tensor> own;
   for (const auto& node : nodes_within(leaves, share_of(leaves, {group.rank(), group.size()})))
     own.push_back(tree_sum<at::Tensor>(node, take));
-  if (before_reduce()) table_.back() = 1;
+  before_reduce();
   const auto total = reduce(own, leaves, slice, group);
   sum_disjoint(table_, group);
   point_gradients_into(total);

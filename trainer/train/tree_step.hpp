@@ -28,7 +28,6 @@ struct MicroBatch {
 struct StepResult {
   MetricSums sums;
   SampleDigest samples;
-  bool flagged = false;  ///< by any rank
 };
 
 class TreeStep {
@@ -40,9 +39,9 @@ class TreeStep {
 
   /// Collective: afterwards the gradients are those of the mean loss over `ids`, the images of all
   /// ranks, and the running statistics are those after the step.
-  /// `before_reduce` is called before the first collective, and returns the flag of this rank.
+  /// `before_reduce` is called before the first collective.
   StepResult compute(std::span<const std::uint32_t> ids, std::size_t micro_batches, Group& group,
-                     const Compute& compute, const std::function<bool()>& before_reduce);
+                     const Compute& compute, const std::function<void()>& before_reduce);
   /// The step is applied: nothing is restored any more.
   void commit() { saved_.clear(); }
   /// The buffers as before the compute() that has not been committed.
@@ -62,7 +61,7 @@ class TreeStep {
   std::vector<at::Tensor> saved_;    // buffers before the step
   std::int64_t gradients_ = 0;       // floats
   std::int64_t size_ = 0;            // floats of all gradients and statistics
-  std::vector<double> table_;  // metrics and sample digests, a row per micro-batch; then flags
+  std::vector<double> table_;        // metrics and sample digests, a row per micro-batch
 };
 
 }  // namespace ddprun::trainer

@@ -40,10 +40,14 @@ struct GroupRunning {
   Round round;
 };
 /// All workers exited with 0. Processes that they left behind may still run: GroupGone follows.
-/// `before`: of a round that grows: they finished the round before, and have not taken this one.
 struct GroupSucceeded {
   Round round;
-  bool before = false;
+};
+/// All workers of the node exited with 0 in an earlier round, `finished`, instead of taking this
+/// one, in which they are started again.
+struct FinishedBefore {
+  Round round;
+  Round finished;
 };
 struct GroupFailed {
   Round round;
@@ -60,20 +64,6 @@ struct GroupGone {
   std::optional<WorkerExit> other_failure{};
   int alike = 0;
   protocol::Milliseconds spared{0};  // see protocol::Stopped
-};
-/// Whether all workers take part in the round, and can take another one as they are.
-struct GroupMayGrow {
-  Round round;
-  bool may_grow = false;
-};
-/// A worker that was to be kept is gone. If the next round grows, ranks of other nodes may wait for
-/// it. `round`: the one whose workers this node has.
-struct RankGone {
-  Round round;
-};
-/// No worker is in the round before any more, from which this one grows.
-struct GroupLeftBefore {
-  Round round;
 };
 /// How long no worker has made progress. Not kept while no coordinator answers: the shell repeats
 /// it.
@@ -122,10 +112,10 @@ struct Abdicated {
   std::string reason;
 };
 struct Tick {};
-using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupLeftBefore,
-                           GroupQuiet, StoreIdle, LeaveAsked, SignalCame, CoordinatorMoved,
-                           CoordinatorAwaited, ElectionBarred, Abdicated, Tick>;
+using Event =
+    std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
+                 GroupGone, FinishedBefore, GroupQuiet, StoreIdle, LeaveAsked, SignalCame,
+                 CoordinatorMoved, CoordinatorAwaited, ElectionBarred, Abdicated, Tick>;
 
 /// Where another node than that of the endpoint coordinates, or may.
 struct Place {

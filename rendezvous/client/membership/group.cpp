@@ -55,10 +55,6 @@ protocol::Report NodeRound::report(std::uint16_t store_port) const {
   report.round = number();
   report.state = state;
   report.store_port = store_port;
-  report.may_grow = may_grow && state == protocol::NodeState::kRunning;
-  report.rank_gone = rank_gone && start.grows;
-  report.left_before = left_before;
-  if (finished_before && state == protocol::NodeState::kSucceeded) report.finished = before;
   if (state == protocol::NodeState::kFailed) report.failure = failure;
   return report;
 }

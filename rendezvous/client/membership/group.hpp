@@ -45,12 +45,7 @@ class Group {
 struct NodeRound {
   protocol::StartRound start;
   protocol::NodeState state = protocol::NodeState::kStarting;
-  bool may_grow = false;     // see GroupMayGrow
-  bool rank_gone = false;    // see RankGone
-  bool left_before = false;  // see GroupLeftBefore
-  /// The round before, if this one grows from it here.
-  std::optional<protocol::FinishedRound> before{};
-  bool finished_before = false;                // see GroupSucceeded
+  Round finished{0};                           // see FinishedBefore; 0: none
   std::optional<WorkerExit> failure{};         // the first of its workers
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
   TimePoint failed_at{};                       // when `failure` was learned

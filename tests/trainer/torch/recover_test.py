@@ -240,29 +240,6 @@ def a_rank_that_has_applied_a_step_is_the_source():
         assert re.search(wanted, output, re.MULTILINE), output
 
 
-def a_rank_that_joins_costs_no_step():
-    """Ranks of a world that grows leave it between the same two steps."""
-    for mode in ([], ["--deterministic", 0]):
-        told = []
-
-        def on_line(run, member, line):
-            if line.startswith("train step 5/") and not told:
-                told.append(list(run.members))
-                run.begin_round([*run.members, None], 3)
-
-        os.environ["WORLDS_GROW"] = "1"
-        run = Run(harness.folder(), 2, *mode)
-        output = run.finish(on_line)
-        del os.environ["WORLDS_GROW"]
-        assert re.search("^recovered: 3 ranks continue at step [5-9] ", output, re.M), output
-        assert "final: step 22," in output, output
-        for member in told[0]:
-            assert "computed 22 steps\n" in member.output, member.output
-        if not mode:
-            assert result(output) == undisturbed()[0], output
-            assert logged(run.folder) == undisturbed()[1]
-
-
 def a_lost_rank_costs_no_step_without_the_flag_either():
     for moment in ("reduce:7", "updated:7"):
         run = Run(harness.folder(), 3, "--deterministic", 0, moments={1: moment})

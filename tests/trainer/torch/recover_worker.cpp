@@ -49,10 +49,7 @@ class WorldsOnStdin final : public WorldSource {
     return world_;
   }
 
-  NextWorld pending() override {
-    if (!readable(0)) return NextWorld::kNone;
-    return std::getenv("WORLDS_GROW") != nullptr ? NextWorld::kGrown : NextWorld::kLost;
-  }
+  bool pending() override { return readable(0); }
 
  private:
   /// As the library does when ddprun pushes a round: Gloo leaves a rank to its time-out whose peer
@@ -62,7 +59,7 @@ class WorldsOnStdin final : public WorldSource {
       if (!readable(-1)) continue;
       {
         const std::lock_guard lock(reading_);
-        if (pending() == NextWorld::kLost) static_cast<void>(abandon_sockets());
+        if (pending()) static_cast<void>(abandon_sockets());
       }
       ::poll(nullptr, 0, kAbandonMs);
     }

@@ -13,7 +13,7 @@ from ddprun._library import Change, RoundCallback, Worker, library, milliseconds
 # A signal handler of Python runs between two waits.
 _WAIT_MS = 200
 _VALUE_BYTES_MAX = 65536
-_CAUSES = ("start", "failure", "growth")
+_CAUSES = ("start", "failure")
 _callbacks = []  # the one that the library calls
 
 World = collections.namedtuple("World", (
@@ -22,8 +22,8 @@ World = collections.namedtuple("World", (
 World.__doc__ = """A round that this process takes part in.
 
 `previous_rank`, `previous_world_size`: in the round that it was in before; -1: in none. `cause`:
-"start": the process was started for it; "failure": a worker is gone; "growth": all that took part
-still live, and their group works until they leave it, at one step (see round_pending()).
+"start": the process was started for it; "failure": the round before is over, since a worker is
+gone or nodes joined, and its collectives do not end.
 `variables`: those of the environment that have new values."""
 
 
@@ -34,9 +34,7 @@ def survive():
 
 
 def round_pending():
-    """The number of a round that next_round() would return, else 0. Costs no system call.
-
-    Ranks learn of it at different steps: leave when the maximum of what all say is not 0."""
+    """The number of a round that next_round() would return, else 0. Costs no system call."""
     return library.ddprun_worker_round_pending()
 
 
