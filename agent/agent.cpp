@@ -74,9 +74,6 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   });
   if (single_node()) return;
   endpoint_ = context_.config().rendezvous->coordinator;
-  if (!context_.config().rendezvous->endpoints.empty()) {
-    others_ = std::make_unique<OtherEndpoints>(executor_, context_.config());
-  }
   if (context_.config().rendezvous->stands_by) {
     StandbyUser& user = *this;
     standby_ = std::make_unique<Standby>(executor_, context_.config(), open_coordinator, user);
@@ -130,7 +127,6 @@ void Agent::take(const client::Event& event) {
   }
   driver_.feed(event);
   if (standby_) stand_by(event);
-  if (others_) others_->tell(driver_.membership().speaks_for());
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
   show_wait(event);
 }

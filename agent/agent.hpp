@@ -20,7 +20,6 @@
 #include "agent/coordinate/link_messages.hpp"
 #include "agent/coordinate/local_coordinator.hpp"
 #include "agent/coordinate/node_store.hpp"
-#include "agent/coordinate/other_endpoints.hpp"
 #include "agent/coordinate/rendezvous_wait.hpp"
 #include "agent/coordinate/standby.hpp"
 #include "agent/events/metrics.hpp"
@@ -175,9 +174,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   MakeLocalCoordinator make_local_coordinator_;
   std::unique_ptr<ElectedCoordinator> elected_;             // null: nothing is elected
   std::unique_ptr<LocalCoordinator> endpoint_coordinator_;  // that sends its agents elsewhere
-  bool leads_ = false;                      // local_coordinator_ is where this node stood by
-  std::unique_ptr<OtherEndpoints> others_;  // null: the run has one endpoint
-  std::unique_ptr<Standby> standby_;        // null: this node does not follow another coordinator
+  bool leads_ = false;                // local_coordinator_ is where this node stood by
+  std::unique_ptr<Standby> standby_;  // null: this node does not follow another coordinator
   AgentIdentity identity_;
   NodeDriver driver_;
   LinkEvents link_events_;

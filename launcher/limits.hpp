@@ -12,8 +12,6 @@ namespace ddprun {
 /// torchrun has this --rdzv-id where none is given, and so has any job.
 inline constexpr std::string_view kDefaultRunId = "none";
 inline constexpr int kKeepAliveAttemptsMax = 1000;
-// Of --rdzv-endpoint; the text of all of them is sent to the coordinator.
-inline constexpr std::size_t kEndpointsMax = 8;
 // Number of hosts that one sentence names; the others are counted.
 inline constexpr std::size_t kHostsNamedMax = 8;
 // Size of the file of --config; a larger one is a usage error.

@@ -50,7 +50,7 @@ Result<Backend> parse_backend(const Origin& origin) {
   return usage(origin.quoted() + " is not one of static, c10d, etcd-v3");
 }
 
-/// Several servers of etcd, or several ddprun-rdzvd.
+/// Several are the servers of etcd.
 Result<std::vector<Endpoint>> parse_endpoints(const Origin& origin) {
   std::vector<Endpoint> endpoints;
   if (origin.text.empty()) return endpoints;
@@ -67,8 +67,8 @@ Result<std::optional<Endpoint>> parse_static_endpoint(const Origin& origin) {
   if (origin.text.empty()) return std::optional<Endpoint>();
   if (origin.text.find(',') != std::string::npos) {
     return usage(origin.shown() +
-                 ": the static backend has one endpoint, node 0; several are for "
-                 "--rdzv-backend=c10d with ddprun-rdzvd at each, or for etcd-v3");
+                 ": the static backend has one endpoint, node 0; several are the servers of "
+                 "--rdzv-backend=etcd-v3");
   }
   auto endpoint = parse_endpoint(origin.text, origin.name);
   if (!endpoint) return endpoint.error();

@@ -38,8 +38,7 @@ struct EtcdConfig {
 };
 
 struct RendezvousConfig {
-  CoordinatorAddress coordinator;               // or the first of several endpoints
-  std::vector<CoordinatorAddress> endpoints{};  // all, if --rdzv-endpoint names several; else none
+  CoordinatorAddress coordinator;
   MasterChoice master = MasterChoice::kRound;
   int nodes_min = 1;
   int nodes_max = 1;

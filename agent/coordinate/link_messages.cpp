@@ -42,8 +42,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.commands_may_differ = config.workers.commands_may_differ;
   terms.is_named = rendezvous.run_is_named;
   terms.program = config.workers.identity.program;
-  if (!rendezvous.endpoints.empty()) terms.endpoints = coordinator_text(rendezvous);
-  if (!rendezvous.list_begins.empty()) terms.endpoints = rendezvous.list_begins;
+  terms.list_begins = rendezvous.list_begins;
   return terms;
 }
 
@@ -55,16 +54,9 @@ std::string to_text(const CoordinatorAddress& address) {
 
 std::string coordinator_text(const RendezvousConfig& rendezvous) {
   if (rendezvous.etcd) return rendezvous.etcd->text;
-  if (rendezvous.endpoints.empty()) {
-    const CoordinatorAddress& where = rendezvous.coordinator;
-    const std::string& given = rendezvous.given_host;
-    return host_and_port(given.empty() ? where.host : given, where.port);
-  }
-  std::string all;
-  for (const CoordinatorAddress& one : rendezvous.endpoints) {
-    all += (all.empty() ? "" : ",") + to_text(one);
-  }
-  return all;
+  const CoordinatorAddress& where = rendezvous.coordinator;
+  const std::string& given = rendezvous.given_host;
+  return host_and_port(given.empty() ? where.host : given, where.port);
 }
 
 std::string command_key(const WorkerConfig& workers) {
@@ -92,9 +84,6 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   const RendezvousConfig& rendezvous = *config.rendezvous;
   options.coordinator = (rendezvous.etcd ? "of " : "") + coordinator_text(rendezvous);
   options.coordinator_timeout = rendezvous.coordinator_timeout;
-  for (const CoordinatorAddress& one : rendezvous.endpoints) {
-    options.endpoints.push_back({one.host, one.host, one.port});
-  }
   for (std::size_t i = 1; rendezvous.fails_over && i < rendezvous.hosts.size(); ++i) {
     const CoordinatorAddress& one = rendezvous.hosts[i];
     const bool is_here = rendezvous.node_rank == static_cast<int>(i);

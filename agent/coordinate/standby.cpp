@@ -103,8 +103,8 @@ void Standby::resign() {
 std::optional<protocol::Lead> Standby::says(const Leader& leader) const {
   const auto led = leader.coordinator->led();
   if (!led) return std::nullopt;
-  return protocol::Lead{
-      config_.run_id, led->round, leader.port, "", led->origin, command_key(config_.workers)};
+  return protocol::Lead{config_.run_id, led->round, leader.port, led->origin,
+                        command_key(config_.workers)};
 }
 
 // Where another coordinator of the run tells that it leads, too, that one is told next.

@@ -111,9 +111,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "HOST[:PORT]",
      .help = "Address of the rendezvous: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 "
-             "unless given, and the node whose address it is runs the coordinator; HOST,HOST names "
-             "several ddprun-rdzvd, of which any may be lost. With static: MASTER_ADDR and "
-             "MASTER_PORT of the workers. With etcd-v3: the servers of etcd, HOST:2379,HOST:2379."},
+             "unless given, and the node whose address it is runs the coordinator, until another "
+             "one takes its place. With static: MASTER_ADDR and MASTER_PORT of the workers. With "
+             "etcd-v3: the servers of etcd, HOST:2379,HOST:2379."},
     {.id = Id::kRdzvId,
      .name = "rdzv-id",
      .variable = Variable::kPet,

@@ -51,26 +51,6 @@ Result<void> check_c10d_address(const CoordinatorAddress& address, const std::st
   return port_of_kernel(shown);
 }
 
-/// localhost is a loopback address.
-std::string known_host(const std::string& host) {
-  return named_loopback(host).value_or(host);
-}
-
-Result<void> check_endpoints(const std::vector<CoordinatorAddress>& all, const std::string& shown) {
-  if (all.size() > kEndpointsMax) {
-    return usage(shown + ": " + std::to_string(all.size()) + " endpoints, and the most are " +
-                 std::to_string(kEndpointsMax));
-  }
-  for (auto one = all.begin(); one != all.end(); ++one) {
-    const bool again = std::any_of(all.begin(), one, [&](const CoordinatorAddress& before) {
-      return before.port == one->port && known_host(before.host) == known_host(one->host);
-    });
-    if (!again) continue;
-    return usage(shown + ": " + host_and_port(one->host, one->port) + " is named twice");
-  }
-  return {};
-}
-
 /// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.
 Result<std::optional<int>> c10d_node_rank(const RendezvousRequest& asked) {
   const Setting<std::int64_t>& rank = asked.node_rank;
@@ -91,33 +71,6 @@ void add_c10d_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
                          ", so all of them have to run on this machine");
   }
   note_static_options(plan, asked);
-}
-
-/// Each has a ddprun-rdzvd, which may follow the others; no node coordinates the run.
-Result<RendezvousPlan> plan_several_endpoints(const Request& request, const Machine& machine) {
-  const RendezvousRequest& asked = request.rendezvous;
-  const std::string shown = asked.endpoint.shown();
-  if (asked.conf.value.is_host.value_or(false)) {
-    return usage(asked.conf.shown() + ": with several endpoints no node runs the coordinator; " +
-                 "start ddprun-rdzvd at each of them");
-  }
-  SeveralNodes several;
-  several.nodes = asked.nodes.value;
-  for (const Endpoint& one : asked.endpoints) {
-    const CoordinatorAddress address{one.host, one.port.value_or(kC10dPort)};
-    auto usable = check_c10d_address(address, shown, false);
-    if (!usable) return usable.error();
-    several.endpoints.push_back(address);
-  }
-  auto distinct = check_endpoints(several.endpoints, shown);
-  if (!distinct) return distinct.error();
-  several.coordinator = several.endpoints.front();
-  auto rank = c10d_node_rank(asked);
-  if (!rank) return rank.error();
-  several.node_rank = *rank;
-  auto plan = plan_several_nodes(several, request, machine);
-  if (plan) add_c10d_notes(*plan, asked);
-  return plan;
 }
 
 /// As if the endpoint that stands in the file had been given.
@@ -141,7 +94,12 @@ Result<RendezvousPlan> plan_c10d_by_file(const Request& request, const Machine& 
 Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   if (asked.conf.value.file_store) return plan_c10d_by_file(request, machine);
-  if (asked.endpoints.size() > 1) return plan_several_endpoints(request, machine);
+  if (asked.endpoints.size() > 1) {
+    return usage(
+        asked.endpoint.shown() +
+        ": c10d has one endpoint, and if its node is lost another node of the run takes its "
+        "place; several are the servers of --rdzv-backend=etcd-v3");
+  }
   const Endpoint endpoint = asked.endpoint.value.value_or(Endpoint{"localhost", kC10dPort});
   const std::optional<bool> is_host = asked.conf.value.is_host;
   const Whereabouts found = machine.locate(endpoint.host);

@@ -55,13 +55,11 @@ RendezvousConfig rendezvous_config(const SeveralNodes& several, const Rendezvous
                                    ConfUse use) {
   RendezvousConfig config;
   config.coordinator = several.coordinator;
-  config.endpoints = several.endpoints;
   config.hosts = several.hosts;
   config.etcd = several.etcd;
   config.master = several.master;
   // Where the workers' store has a fixed address, that is on the coordinator's node.
-  const bool is_alone = !several.etcd && several.endpoints.empty();
-  config.fails_over = is_alone && several.master == MasterChoice::kRound;
+  config.fails_over = !several.etcd && several.master == MasterChoice::kRound;
   config.stands_by = config.fails_over && conf.is_host.value_or(true);
   config.nodes_min = several.nodes.min;
   config.nodes_max = several.nodes.max;

@@ -14,10 +14,9 @@ namespace ddprun {
 struct SeveralNodes {
   NodeRange nodes;
   CoordinatorAddress coordinator;
-  std::vector<CoordinatorAddress> endpoints{};  // all, if there are several; `coordinator` is first
-  std::vector<CoordinatorAddress> hosts{};      // of a list, all; `coordinator` is the first
-  std::optional<EtcdConfig> etcd{};             // it says where the coordinator is
-  MasterChoice master = MasterChoice::kRound;   // kFixed: at the coordinator's address
+  std::vector<CoordinatorAddress> hosts{};     // of a list, all; `coordinator` is the first
+  std::optional<EtcdConfig> etcd{};            // it says where the coordinator is
+  MasterChoice master = MasterChoice::kRound;  // kFixed: at the coordinator's address
   std::optional<int> node_rank;
   std::optional<int> scheduler_index;
   std::optional<CoordinatorPlan::Need> runs_coordinator;  // this node; unset: it does not

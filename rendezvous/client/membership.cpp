@@ -21,9 +21,8 @@ Membership::Membership(MembershipOptions options, TimePoint start)
       start_(start),
       now_(start),
       reach_{start, start},
-      search_(options_.endpoints),
       stores_(options_.failure_grace + options_.hello.stop_timeout + kStopMargin) {
-  if (options_.endpoints.empty()) search_.also_asks(options_.hosts);
+  search_.also_asks(options_.hosts);
 }
 
 Actions Membership::begin(TimePoint now) {

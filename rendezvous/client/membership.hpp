@@ -36,8 +36,6 @@ struct MembershipOptions {
   /// Workers that survive a failure are held: their group is told what follows also while it ends.
   bool keeps_survivors = false;
   bool rank_decides = false;  // --node-rank numbers the node (static); else it may be ignored
-  /// All of the run, in order of preference, if there are several; else empty.
-  std::vector<Place> endpoints{};
   /// Where else than at the endpoint a node without a round may find the coordinator.
   std::vector<Place> hosts{};
 };
@@ -88,14 +86,6 @@ class Membership {
   [[nodiscard]] bool connected() const { return is_up(); }
   /// Whether the coordinator answers on the link that there is.
   [[nodiscard]] bool has_coordinator() const { return answered(); }
-  /// If there are several endpoints and this node speaks for them: the settled round after which
-  /// its coordinator decides, and where that is.
-  struct Led {
-    Round round{0};
-    Place place;
-    std::string origin{};  // see Succession
-  };
-  [[nodiscard]] std::optional<Led> speaks_for() const;
   /// Where coordinators were, other than at the endpoint, that may not know of the present one.
   [[nodiscard]] const std::vector<Place>& former_coordinators() const { return former_; }
   /// Without a round that runs: what for, and until when, as the notes say it; empty: nothing.
@@ -169,12 +159,6 @@ class Membership {
   [[nodiscard]] Duration attempt_max() const;
   [[nodiscard]] Duration soon() const;
 
-  // membership_endpoints.cpp: several coordinators may serve.
-  void settle_on_endpoint();
-  [[nodiscard]] bool looks_back() const;
-  void look_back_if_due();
-  [[nodiscard]] bool is_endpoint(const protocol::Moved& moved) const;
-
   // membership.cpp
   void on(const GroupRunning& running);
   void on(const GroupSucceeded& succeeded);
@@ -221,16 +205,13 @@ class Membership {
   LinkId link_id_ = 0;
   Reach reach_;
   CoordinatorSearch search_;
-  std::optional<Place> where_;             // the coordinator is; none: where the endpoint is
-  std::vector<Place> former_;              // where it was, at most kSuccessorsMax
-  std::optional<TimePoint> look_back_at_;  // to the endpoints before this one
-  Duration look_back_after_{0};            // how long it waits before it does
-  std::optional<Place> left_;              // for that, until a coordinator answers
-  bool coordinates_ = false;               // here, since it was this node's turn
-  bool has_ended_ = false;                 // the process there
-  bool turned_away_ = false;               // there, without an answer
-  std::optional<Place> aside_;             // where that was, while the endpoint is asked
-  TimePoint spoke_at_{};                   // the last message of a coordinator
+  std::optional<Place> where_;  // the coordinator is; none: where the endpoint is
+  std::vector<Place> former_;   // where it was, at most kSuccessorsMax
+  bool coordinates_ = false;    // here, since it was this node's turn
+  bool has_ended_ = false;      // the process there
+  bool turned_away_ = false;    // there, without an answer
+  std::optional<Place> aside_;  // where that was, while the endpoint is asked
+  TimePoint spoke_at_{};        // the last message of a coordinator
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
   bool was_greeted_ = false;  // a coordinator had said something before the message that is taken

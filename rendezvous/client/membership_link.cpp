@@ -35,9 +35,6 @@ namespace {
 }
 
 // For a node that cannot know whether the others continue.
-constexpr const char* kEndpointRemedy =
-    "no endpoint has a majority of the nodes; with one --rdzv-endpoint, or --rdzv-backend=etcd-v3, "
-    "fewer nodes continue";
 constexpr const char* kRemedy =
     "no majority of the nodes can be reached from here; ddprun-rdzvd on another host, a third node "
     "or --rdzv-backend=etcd-v3 survive such a loss";
@@ -135,7 +132,7 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end, LinkLo
     wait_for_coordinator(": " + reach_.cause);
     return look_further(loss, had_it);
   }
-  if (!left_ && (had_it || !reach_.loss_noted)) note_loss();
+  if (had_it || !reach_.loss_noted) note_loss();
   look_further(loss, had_it);
 }
 
@@ -193,8 +190,6 @@ void Membership::on(const Incoming& incoming) {
   }
   if (search_.is_away()) {
     find_coordinator();
-  } else if (search_.has_endpoints()) {
-    settle_on_endpoint();
   }
   spoke_at_ = now_;
   reach_.resigned.clear();
@@ -229,7 +224,6 @@ void Membership::on(const Tick&) {
   if (!way_out_.is_decided()) {
     notice_silence();
     beat_if_due();
-    look_back_if_due();
     give_up_on_coordinator();
   }
   if (const auto until = way_out_.until(); until && now_ >= *until) stop_leaving();
@@ -273,15 +267,12 @@ void Membership::give_up_on_coordinator() {
   if (answered() || now_ < coordinator_deadline()) return;
   const std::string option = reach_.joined ? "coordinator_timeout" : "join_timeout";
   const Duration waited = coordinator_deadline() - reach_.lost_at;
-  const std::string_view remedy = search_.has_endpoints() ? kEndpointRemedy : kRemedy;
-  const bool at_all = search_.has_endpoints();  // it has looked for it at each
-  const std::string& where = at_all ? options_.hello.terms.endpoints : options_.coordinator;
   const std::string sentence =
-      "the coordinator " + where + " did not answer for " + duration_text(waited) +
+      "the coordinator " + options_.coordinator + " did not answer for " + duration_text(waited) +
       " (--rdzv-conf " + option + "=" + seconds_text(waited) + ")" +
       (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause) +
       (reach_.awaited.empty() ? "" : "; " + reach_.awaited + " does not answer") +
-      (search_.has_successors() ? "; " + std::string(remedy) : "");
+      (search_.has_successors() ? "; " + std::string(kRemedy) : "");
   if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));
   const int code = reach_.joined ? kExitCoordinatorLost : kExitJoinTimeout;
   end(known_end(End{code, sentence}));
@@ -344,7 +335,6 @@ std::optional<TimePoint> Membership::next_deadline() {
     if (is_up()) take(heard() + options_.hello.terms.silence_max());
     if (const Greeted* greeted = greeting()) take(greeted->beat_at);
     if (!answered()) take(coordinator_deadline());
-    if (looks_back()) take(look_back_at_.value_or(now_));
   }
   take(way_out_.until());
   take(notices_.due());

@@ -21,9 +21,6 @@ void Membership::look_further(LinkLoss loss, bool had_it) {
   if (!search_.is_away()) has_ended_ = refused;
   turned_away_ = loss == LinkLoss::kEnded && !had_it && !search_.is_away();
   if (had_it) aside_.reset();
-  if (!search_.is_away() && search_.has_endpoints()) {
-    search_.starts_at(where_.value_or(options_.endpoints.front()));
-  }
   // The run is over: no other node takes it on.
   if (round_ && round_->verdict) return await_last_word(loss);
   const Step step = search_.lost(loss, had_it);
@@ -51,12 +48,9 @@ void Membership::go(Step step) {
       }
       // A node that turns a new one away coordinates the run no more, or not yet: the endpoint may
       // know. Of a round the end of its coordinator matters, and that is learned there.
-      if (turned_away_ && !round_ && !search_.has_endpoints()) {
-        aside_ = std::exchange(where_, std::nullopt);
-      }
+      if (turned_away_ && !round_) aside_ = std::exchange(where_, std::nullopt);
       // Who has ended need not be asked again; the node of the endpoint may be back.
       if (!has_ended_) return;
-      if (search_.has_endpoints() && reach_.joined) return move_to(options_.endpoints.front());
       where_.reset();
       return;
     case Step::kLead: {
@@ -97,8 +91,6 @@ void Membership::on(const Abdicated& abdicated) {
 /// Who answers where this agent has looked coordinates the run.
 void Membership::find_coordinator() {
   if (!search_.is_candidate()) options_.hello.runs_coordinator = false;
-  const bool is_known = left_ == search_.place();
-  left_.reset();
   move_to(search_.place());
   search_.found();
   reach_.loss_noted = false;
@@ -106,7 +98,7 @@ void Membership::find_coordinator() {
   const std::string other =
       where_->host + " (" + options_.coordinator + ") coordinates the run now";
   const bool here = options_.hello.runs_coordinator;
-  if (!is_known) notices_.note(here ? "this node coordinates the run now" : other, actions_);
+  notices_.note(here ? "this node coordinates the run now" : other, actions_);
 }
 
 /// From now on it is looked for there; the one before it may be suspended, and learn that late.
@@ -137,7 +129,7 @@ void Membership::take(const Resigned& resigned) {
 void Membership::take(const Moved& moved) {
   if (way_out_.is_decided()) return;
   if (way_out_.is_leaving()) return stop_leaving();
-  if (!can_be_host(moved.address) || !is_endpoint(moved)) return;
+  if (!can_be_host(moved.address)) return;
   if (coordinates_) withdraw();  // it listens here as before
   options_.hello.runs_coordinator = false;
   move_to({moved.address, moved.address, moved.port});
@@ -150,7 +142,7 @@ void Membership::take(const Moved& moved) {
 /// A host that does not answer is not waited for as long where others may coordinate.
 Duration Membership::attempt_max() const {
   const Duration share = options_.hello.terms.silence_max() / 4;
-  return search_.is_away() || search_.has_endpoints() ? std::min(kConnectMax, share) : kConnectMax;
+  return search_.is_away() ? std::min(kConnectMax, share) : kConnectMax;
 }
 
 }  // namespace ddprun::client

@@ -46,9 +46,6 @@ inline constexpr std::size_t kReceiveBytes = 4 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost
 /// and counted.
 inline constexpr std::size_t kLogBytesMax = 1024 * 1024;
-/// After this a node of a run that is coordinated at another endpoint has said so to a daemon that
-/// was started: it tries twice a second.
-inline constexpr std::chrono::milliseconds kLeadMax{1500};
 /// A finished run answers late agents and is shown for this long; it is removed earlier if a new
 /// run needs its place.
 inline constexpr std::chrono::minutes kOverKept{10};

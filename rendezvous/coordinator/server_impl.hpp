@@ -51,7 +51,7 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
-/// Where another coordinator of a run is, and the link on which that is repeated.
+/// Where another coordinator of the only run is, and the link on which that is repeated.
 struct Elsewhere {
   protocol::Moved place;
   std::uint64_t link = 0;
@@ -76,7 +76,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   [[nodiscard]] bool is_ending() const;
   [[nodiscard]] std::optional<LedRound> led() const;
-  [[nodiscard]] bool has_moved() const { return !elsewhere_.empty(); }
+  [[nodiscard]] bool has_moved() const { return elsewhere_.has_value(); }
   void on_rival(MeetRival meets) { meets_rival_ = std::move(meets); }
   void on_resigned(std::function<void()> resigned) { resigned_ = std::move(resigned); }
   void resume();
@@ -194,7 +194,6 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
   void on_lead(Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
-  [[nodiscard]] std::string key_of(const RunId& run, const std::string& command_key) const;
   [[nodiscard]] std::string own_key() const;
   [[nodiscard]] static bool goes_there(const protocol::Hello& hello, const Elsewhere& place);
   [[nodiscard]] bool send_there(Link& link, const protocol::Hello& hello);
@@ -203,7 +202,6 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool is_of_own_run(const Link& link, const protocol::Lead& lead) const;
   void send_away(Link& link, protocol::Moved moved);
   void forget_leader(const Link& link);
-  void abdicate(RunEntry& entry, const std::string& reason);
   void resign(RunEntry& entry);
   void refuse(Link& link, protocol::Refused refused);
   void refuse_hello(Link& link, const protocol::Hello& hello, protocol::Refused refused);
@@ -282,12 +280,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   boost::asio::steady_timer keeper_timer_;  // runs only while anything is held
   bool keeper_awaited_ = false;
   bool keeper_overdue_ = false;
-  bool stop_asked_ = false;       // while it might not act
-  bool acts_to_the_end_ = false;  // the run has ended: no other coordinator has its nodes
-  // By key_of() a run and its command, if that is not coordinated here; and that, by
-  // Elsewhere::link.
-  std::unordered_map<std::string, Elsewhere> elsewhere_;
-  std::unordered_map<std::uint64_t, std::string> led_there_;
+  bool stop_asked_ = false;               // while it might not act
+  bool acts_to_the_end_ = false;          // the run has ended: no other coordinator has its nodes
+  std::optional<Elsewhere> elsewhere_{};  // if the only run is not coordinated here
   MeetRival meets_rival_;
   std::function<void()> resigned_;
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch

@@ -124,7 +124,6 @@ std::shared_ptr<RunEntry> Server::Impl::new_run(const Link& link, const Hello& h
     options.term = options_.term;
     options.succession = options_.succession.options;
   }
-  options.succession.lead_by = started_ + kLeadMax;
   options.origin = random_uuid();
   if (LiveRuns* const live = options_.live_runs.get()) {
     options.author = round::author_of_lineage(live->lineage_for(hello), options.author);
@@ -159,7 +158,7 @@ bool Server::Impl::is_given_up(const Hello& hello, const RunEntry& entry) const 
 void Server::Impl::keep_if_live(RunEntry& entry) {
   if (options_.live_runs == nullptr || entry.finished_at || !entry.run.had_round()) return;
   const std::string_view lineage = round::lineage_of(entry.run.last_round().author);
-  if (lineage.empty() || lineage == entry.kept || entry.run.has_several_endpoints()) return;
+  if (lineage.empty() || lineage == entry.kept) return;
   entry.kept = lineage;
   options_.live_runs->keep(entry.id, entry.kept);
 }
@@ -302,7 +301,7 @@ void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
     } else if (const auto* said = std::get_if<round::Note>(&action)) {
       note(entry, *said);
     } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
-      abdicate(entry, abdicated->reason);
+      if (options_.succession.on_abdicate) options_.succession.on_abdicate(abdicated->reason);
     } else if (std::holds_alternative<round::Resign>(action)) {
       resign(entry);
     } else {

@@ -40,9 +40,8 @@ void Server::Impl::ask(Link& link, std::string_view input) {
 
 /// Where the only run of this server is coordinated, as `peer` reaches it; empty: here.
 std::string Server::Impl::moved_for(const round::Peer& peer) const {
-  const bool is_elsewhere = options_.only_run && runs_.empty() && elsewhere_.size() == 1;
-  if (!is_elsewhere) return "";
-  const Moved& place = elsewhere_.begin()->second.place;
+  if (!elsewhere_ || !runs_.empty()) return "";
+  const Moved& place = elsewhere_->place;
   const bool is_here = is_loopback_literal(place.address) && !is_loopback_literal(peer.address);
   return host_and_port(is_here ? peer.local_address : place.address, place.port);
 }
@@ -81,11 +80,10 @@ ServerView Server::Impl::view(TimePoint now) const {
     for (const RunEntry::Line& line : entry->notes) run.log.push_back({now - line.at, line.text});
     view.runs.push_back(std::move(run));
   }
-  for (const auto& [name, other] : elsewhere_) {
-    view.moved.push_back({name, host_and_port(other.place.address, other.place.port)});
+  if (elsewhere_) {
+    const Moved& place = elsewhere_->place;
+    view.moved.push_back({options_.only_run->value(), host_and_port(place.address, place.port)});
   }
-  std::sort(view.moved.begin(), view.moved.end(),
-            [](const MovedRun& left, const MovedRun& right) { return left.run_id < right.run_id; });
   std::sort(view.runs.begin(), view.runs.end(), [](const RunView& left, const RunView& right) {
     return left.status.run_id < right.status.run_id;
   });

@@ -15,7 +15,7 @@ using namespace protocol;
 namespace {
 
 Moved place_of(const Link& link, const Lead& lead) {
-  return {lead.host.empty() ? net::address_text(link.from) : lead.host, lead.port};
+  return {net::address_text(link.from), lead.port};
 }
 
 }  // namespace
@@ -30,33 +30,19 @@ void Server::Impl::on_lead(Link& link, const Lead& lead) {
                                 ", and this one does not yield to it");
 }
 
-// A daemon serves runs of several users: who does not know the command of a run has no say in it.
-std::string Server::Impl::key_of(const RunId& run, const std::string& command_key) const {
-  return options_.only_run ? run.value() : run.value() + '\n' + command_key;
-}
-
 // The other one has a majority of the nodes of the run. Where this run has no round, or an older
 // one, these are not its nodes.
 bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
-  const bool is_daemon = !options_.only_run;
-  // Agents go to an endpoint that they were given, and so to no address of a stranger.
-  if (is_daemon == lead.host.empty()) return false;
-  const std::string key = key_of(lead.run_id, lead.fingerprint);
-  const bool is_proven = link.tls != nullptr;
-  if (is_daemon ? is_of_another_run(link, lead.run_id.value()) : !is_of_own_run(link, lead)) {
-    return false;
-  }
-  const auto led = led_there_.find(link.id);
-  if (led != led_there_.end() && led->second != key) return false;
-  const auto other = elsewhere_.find(key);
+  if (!is_of_own_run(link, lead)) return false;
   // From the same place it comes on another link if the one before is half open.
-  const bool is_same = other != elsewhere_.end() && other->second.place == place_of(link, lead);
-  if (other != elsewhere_.end() && other->second.link != link.id && !is_same) return false;
+  const bool is_known =
+      !elsewhere_ || elsewhere_->link == link.id || elsewhere_->place == place_of(link, lead);
+  if (!is_known) return false;
+  const bool is_proven = link.tls != nullptr;
   const auto known = runs_.find(lead.run_id.value());
-  if (known == runs_.end()) return is_daemon || is_proven || lead.fingerprint == own_key();
+  if (known == runs_.end()) return is_proven || lead.fingerprint == own_key();
   const round::Run& here = known->second->run;
-  const bool is_named = !is_daemon || here.has_endpoint(host_and_port(lead.host, lead.port));
-  return is_named && here.yields_to(lead, is_proven) && here.can_be(lead.round);
+  return here.yields_to(lead, is_proven) && here.can_be(lead.round);
 }
 
 std::string Server::Impl::own_key() const {
@@ -71,27 +57,17 @@ bool Server::Impl::goes_there(const Hello& hello, const Elsewhere& place) {
                          {hello.terms, hello.fingerprint, origin, hello.claim.has_value()});
 }
 
-/// Whether the hello was answered: the run is coordinated in another place.
+/// Whether the hello was answered: the run is coordinated in another place. Who said so may have
+/// been no node of this run.
 bool Server::Impl::send_there(Link& link, const Hello& hello) {
-  if (options_.only_run && refusal_of(link, hello)) return false;
-  const auto other =
-      elsewhere_.find(key_of(hello.run_id, round::command_key(hello.terms, hello.fingerprint)));
-  if (other == elsewhere_.end()) return false;
-  const Moved& place = other->second.place;
-  // Who said so may have been no node of this run.
-  const bool is_own =
-      (options_.only_run || hello.terms.names_endpoint(host_and_port(place.address, place.port))) &&
-      goes_there(hello, other->second);
-  // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
-  const bool has_lost_it = !options_.only_run && hello.claim.has_value();
-  if (is_own && !has_lost_it) {
-    send_away(link, place);
-    close_link(link);
-    return true;
+  if (!elsewhere_ || refusal_of(link, hello)) return false;
+  if (!goes_there(hello, *elsewhere_)) {
+    elsewhere_.reset();
+    return false;
   }
-  led_there_.erase(other->second.link);
-  elsewhere_.erase(other);
-  return false;
+  send_away(link, elsewhere_->place);
+  close_link(link);
+  return true;
 }
 
 std::optional<LedRound> Server::Impl::led() const {
@@ -109,11 +85,10 @@ bool Server::Impl::is_of_own_run(const Link& link, const Lead& lead) const {
 
 /// Two coordinators of runs that began apart learn of each other where both tell that they lead.
 bool Server::Impl::introduce(Link& link, const Lead& lead) {
-  const auto other = elsewhere_.find(key_of(lead.run_id, lead.fingerprint));
-  const bool is_other = other != elsewhere_.end() && other->second.link != link.id;
+  const bool is_other = elsewhere_ && elsewhere_->link != link.id;
   const bool may_know = link.tls != nullptr || lead.fingerprint == own_key();
   if (!is_other || !is_of_own_run(link, lead) || !may_know) return false;
-  send_away(link, other->second.place);
+  send_away(link, elsewhere_->place);
   close_link(link);
   return true;
 }
@@ -130,23 +105,18 @@ void Server::Impl::meet(const Link& link, const Lead& lead) {
 // It holds as long as the other one repeats it on this link. Members that have lost that one take
 // it for lost up to a heartbeat apart: the last of them may still say that it leads.
 void Server::Impl::hand_over(Link& link, const Lead& lead) {
-  const std::string run = lead.run_id.value();
-  const std::string key = key_of(lead.run_id, lead.fingerprint);
-  const auto found = runs_.find(run);
+  const auto found = runs_.find(lead.run_id.value());
   if (found != runs_.end() && found->second->run.gathers_majority()) {
     forget_due(link);
     set_due(link);
     return send(link, frame_of(Beat{}));
   }
   const Moved moved = place_of(link, lead);
-  const auto known = elsewhere_.find(key);
-  if (known != elsewhere_.end()) led_there_.erase(known->second.link);
-  if ((known == elsewhere_.end() || known->second.place != moved) && options_.log) {
-    options_.log->info("the run is coordinated by {}{}", host_and_port(moved.address, moved.port),
-                       options_.only_run ? "" : " run_id=" + run);
+  const bool is_news = !elsewhere_ || elsewhere_->place != moved;
+  if (is_news && options_.log) {
+    options_.log->info("the run is coordinated by {}", host_and_port(moved.address, moved.port));
   }
-  elsewhere_.insert_or_assign(key, Elsewhere{moved, link.id, lead, link.tls != nullptr});
-  led_there_.insert_or_assign(link.id, key);
+  elsewhere_ = Elsewhere{moved, link.id, lead, link.tls != nullptr};
   forget_due(link);
   set_due(link);
   send(link, frame_of(Beat{}));  // it is understood
@@ -160,16 +130,13 @@ void Server::Impl::hand_over(Link& link, const Lead& lead) {
 }
 
 void Server::Impl::forget_leader(const Link& link) {
-  const auto led = led_there_.find(link.id);
-  if (led == led_there_.end()) return;
-  elsewhere_.erase(led->second);  // or it tells so again
-  led_there_.erase(led);
+  if (elsewhere_ && elsewhere_->link == link.id) elsewhere_.reset();  // or it tells so again
 }
 
 // One that came over loopback is on this machine: the agent goes where it reaches this one.
 void Server::Impl::send_away(Link& link, Moved moved) {
   const round::Peer peer = peer_of(link);
-  const bool is_local = options_.only_run && is_loopback_literal(moved.address);
+  const bool is_local = is_loopback_literal(moved.address);
   if (is_local && !is_loopback_literal(peer.address)) moved.address = peer.local_address;
   send(link, frame_of(std::move(moved)));
 }
@@ -180,18 +147,6 @@ void Server::Impl::resign(RunEntry& entry) {
   if (options_.only_run) reactor_.close();  // else others are served here
   finish_run(entry);
   if (resigned_) resigned_();
-}
-
-// No majority came here: the agents look for the coordinator at another endpoint.
-void Server::Impl::abdicate(RunEntry& entry, const std::string& reason) {
-  if (options_.succession.on_abdicate) return options_.succession.on_abdicate(reason);
-  if (options_.only_run) return;
-  note(entry, {round::Level::kInfo, reason});
-  const auto found = runs_.find(entry.id.value());
-  if (found == runs_.end() || found->second.get() != &entry) return;
-  const std::shared_ptr<RunEntry> kept = found->second;
-  finish_run(entry);
-  runs_.erase(found);
 }
 
 }  // namespace ddprun::coordinator

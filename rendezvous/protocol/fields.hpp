@@ -30,7 +30,7 @@ void fields(Io& io, Value& terms) {
   io.flag("commands_may_differ", terms.commands_may_differ);
   io.optional_duration("min_uptime_ms", terms.min_uptime);
   io.optional_duration("hang_timeout_ms", terms.hang_timeout);
-  io.optional_text("endpoints", terms.endpoints);
+  io.optional_text("list_begins", terms.list_begins);
   io.flag("named", terms.is_named);
   io.optional_text("program", terms.program);
 }
@@ -421,7 +421,6 @@ void fields(Io& io, Value& lead) {
   io.name("run_id", lead.run_id);
   io.number("round", lead.round, 1, kRoundMax);
   io.number("port", lead.port, 1, kPortMax);
-  io.optional_text("host", lead.host);
   io.optional_text("origin", lead.origin);
   io.optional_text("fingerprint", lead.fingerprint);
 }

@@ -56,23 +56,12 @@ struct Terms {
   bool is_named = false;                       // the run id was given: it tells jobs apart
   std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
   std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
-  // All that --rdzv-endpoint names, if it names several, with commas; of --hosts the first;
-  // else empty.
-  std::string endpoints{};
+  std::string list_begins{};                   // of --hosts the first, host:port; else empty
   std::string program{};  // a fingerprint of the program without its arguments; empty: not told
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {
     return keep_alive_interval * keep_alive_max_attempt;
-  }
-  /// Whether coordinators at several endpoints may follow each other (docs/FAILOVER.md).
-  [[nodiscard]] bool has_several_endpoints() const {
-    return endpoints.find(',') != std::string::npos;
-  }
-  /// Whether this, "host:port", is one of them.
-  [[nodiscard]] bool names_endpoint(const std::string& endpoint) const {
-    return has_several_endpoints() &&
-           ("," + endpoints + ",").find("," + endpoint + ",") != std::string::npos;
   }
 };
 
@@ -360,13 +349,12 @@ struct Settled {
 
 /// A coordinator, to another one of its run: I decide what follows this settled round; if you do
 /// not decide after it or a later one, send your nodes to this port of the address that I come
-/// from. Where a run has several endpoints its rank 0 says so for the coordinator, and at which.
+/// from.
 struct Lead {
   static constexpr std::string_view kType = "lead";
   RunId run_id;
   Round round{0};
   std::uint16_t port = 0;
-  std::string host{};         // of the endpoint; empty: the address that this comes from
   std::string origin{};       // name_of_origin() of the settled round
   std::string fingerprint{};  // as in Hello; empty: the nodes may have different commands
   friend bool operator==(const Lead&, const Lead&) = default;

@@ -24,7 +24,7 @@ struct RunRecord {
   };
   /// What its first node asked for. Of the command only the fingerprint: commands may have secrets.
   struct Agreed {
-    protocol::Terms terms;  // without endpoints
+    protocol::Terms terms;  // without the list of hosts
     std::string fingerprint{};
     std::string host{};  // of that node
     std::string address{};

@@ -34,11 +34,6 @@ constexpr const char* kDifferentCommands =
   return "--hang-timeout " + duration_text(*terms.hang_timeout);
 }
 
-[[nodiscard]] std::string endpoints(const Terms& terms) {
-  if (!terms.has_several_endpoints()) return "one --rdzv-endpoint";
-  return "--rdzv-endpoint " + terms.endpoints;
-}
-
 [[nodiscard]] Refused refused(RefusalCode code, std::string sentence) {
   return {code, std::move(sentence), protocol::Milliseconds(0)};
 }
@@ -118,10 +113,8 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
 
 // A node that knows all hosts of its run may ask at one where another run is coordinated.
 std::optional<Refused> refuse_list(const Hello& hello, const std::string& ours) {
-  const std::string& theirs = hello.terms.endpoints;
-  const bool has_several =
-      hello.terms.has_several_endpoints() || ours.find(',') != std::string::npos;
-  const bool compared = !theirs.empty() && !ours.empty() && !has_several;
+  const std::string& theirs = hello.terms.list_begins;
+  const bool compared = !theirs.empty() && !ours.empty();
   if (!compared || theirs == ours) return std::nullopt;
   return refused(RefusalCode::kWrongRun, "the list of hosts of this run begins with " + ours +
                                              ", that of " + hello.host + " with " + theirs +
@@ -179,7 +172,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
   const Terms& ours = run_terms.terms;
   const Terms& theirs = hello.terms;
   const std::string who = first_node(run_terms);
-  if (auto other = refuse_list(hello, ours.endpoints)) return other;
+  if (auto other = refuse_list(hello, ours.list_begins)) return other;
   if (auto other = refuse_command(hello, run_terms)) return other;
   if (has_other_nodes(theirs, ours) && !has_one_name(hello, ours)) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
@@ -198,12 +191,6 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
     return refused(RefusalCode::kTermsDiffer, who + " has " + hang_timeout(ours) + ", " +
                                                   hello.host + " has " + hang_timeout(theirs) +
                                                   kSameEverywhere);
-  }
-  const bool several = theirs.has_several_endpoints() || ours.has_several_endpoints();
-  if (several && theirs.endpoints != ours.endpoints) {
-    return refused(RefusalCode::kTermsDiffer, who + " has " + endpoints(ours) + ", " + hello.host +
-                                                  " has " + endpoints(theirs) +
-                                                  "; give all nodes the same, in the same order");
   }
   if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {
     return refused(RefusalCode::kNodeRankTooHigh,

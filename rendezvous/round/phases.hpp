@@ -40,13 +40,12 @@ struct Forming {
   Deadline last_call{};           // set while enough agents are connected for the first round
   Deadline restart_at{};          // not sooner, after quick failures
   Deadline store_deadline{};      // for the next rank 0 to open its store
-  Deadline lead_by{};             // another endpoint's coordinator says until then that it leads
   Deadline abandoned_at{};        // set while no agent is connected: the end of the run
   Agent* awaited = nullptr;       // the next rank 0, whose store is not open yet
   bool survivors_stopped = true;  // whether the agents of the ended round have their stop
 
   [[nodiscard]] Deadlines deadlines() const {
-    return {{join_deadline, store_deadline, lead_by}, {last_call, restart_at, abandoned_at}};
+    return {{join_deadline, store_deadline}, {last_call, restart_at, abandoned_at}};
   }
   void extend(TimePoint until);
 };

@@ -220,14 +220,13 @@ std::string another_version(const std::string& host, const std::string& version,
 std::string waiting(const Absence& absence, const protocol::Terms& terms) {
   const int here = static_cast<int>(absence.hosts.size());
   const bool is_short = here < absence.needed;
-  const bool by_half = is_short && absence.needed > terms.nodes_min && absence.why.empty();
   return (absence.why.empty() ? "" : absence.why + "; ") + "waiting for nodes: " + number(here) +
          " of " + (is_short ? "" : "at most ") +
-         number(is_short ? absence.needed : terms.nodes_max) + "; " + here_text(absence) +
-         (by_half ? "; with several endpoints the first round needs more than half of MAX" : "");
+         number(is_short ? absence.needed : terms.nodes_max) + "; " + here_text(absence);
 }
 
-std::string waiting_count(int here, int needed, const protocol::Terms& terms) {
+std::string waiting_count(int here, const protocol::Terms& terms) {
+  const int needed = terms.nodes_min;
   if (here >= needed) {
     return nodes_text(here) + " joined (" + number(terms.nodes_min) + ":" +
            number(terms.nodes_max) + "), last call for more";
@@ -371,24 +370,16 @@ std::string round_started(Round from, Round to, const std::string& why, int node
   return step + ": " + why + "; " + count_text(world.value(), "rank") + " on " + nodes_text(nodes);
 }
 
-std::string no_majority(int here, int needed, const protocol::Terms& terms) {
-  const char* const remedy =
-      terms.has_several_endpoints()
-          ? "with one --rdzv-endpoint, or --rdzv-backend=etcd-v3, fewer nodes continue"
-          : "ddprun-rdzvd on another host, a third node or --rdzv-backend=etcd-v3 survive such a "
-            "loss";
+std::string no_majority(int here, int needed) {
   return nodes_text(here) + " of the last round " + (here == 1 ? "is" : "are") +
          " connected, and " + number(needed) +
-         " are needed: the others may continue without this node; " + remedy;
+         " are needed: the others may continue without this node; ddprun-rdzvd on another host, "
+         "a third node or --rdzv-backend=etcd-v3 survive such a loss";
 }
 
 std::string no_majority_came(int here, Duration waited) {
   return "no majority of the nodes came to this one within " + duration_text(waited) + ": " +
          nodes_text(here);
-}
-
-std::string endpoint_lost() {
-  return "the coordinator at another endpoint was lost";
 }
 
 std::string coordinator_restarted() {

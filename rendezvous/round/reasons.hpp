@@ -77,12 +77,10 @@ struct NodeLost {
                                           const std::string& first);
 
 /// Too few members of the last round are here to decide what follows it.
-[[nodiscard]] std::string no_majority(int here, int needed, const protocol::Terms& terms);
+[[nodiscard]] std::string no_majority(int here, int needed);
 /// The same of a node that would coordinate the run after another one.
 [[nodiscard]] std::string no_majority_came(int here, Duration waited);
 [[nodiscard]] std::string coordinator_restarted();
-/// The nodes come from the coordinator at another endpoint.
-[[nodiscard]] std::string endpoint_lost();
 
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
@@ -93,7 +91,7 @@ struct Absence {
 };
 [[nodiscard]] std::string waiting(const Absence& absence, const protocol::Terms& terms);
 /// The short form for an agent that has just joined: no names.
-[[nodiscard]] std::string waiting_count(int here, int needed, const protocol::Terms& terms);
+[[nodiscard]] std::string waiting_count(int here, const protocol::Terms& terms);
 [[nodiscard]] std::string join_timeout(const Absence& absence, const protocol::Terms& terms);
 [[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
 [[nodiscard]] std::string finishing(int succeeded, int nodes);

@@ -53,7 +53,7 @@ std::int64_t term_of_author(const std::string& author) {
 RunRecord::Agreed agreed_on(const RunTerms& run_terms) {
   RunRecord::Agreed agreed{run_terms.terms, run_terms.fingerprint, run_terms.host,
                            run_terms.address};
-  agreed.terms.endpoints.clear();
+  agreed.terms.list_begins.clear();
   return agreed;
 }
 

@@ -107,8 +107,6 @@ class Run {
   }
   /// What its first round was told as its origin; empty: it has none, or no node knew.
   [[nodiscard]] const std::string& origin() const { return rounds_.origin; }
-  /// Whether the nodes of the run name this endpoint, "host:port", among several.
-  [[nodiscard]] bool has_endpoint(const std::string& endpoint) const;
   /// Whether a round may have this number: agents of one run know almost the same.
   [[nodiscard]] bool can_be(Round round) const {
     return !rounds_.formed || round.value() <= rounds_.highest + kRoundJumpMax;
@@ -119,9 +117,6 @@ class Run {
     return majority_.stamp().number;
   }
   [[nodiscard]] bool had_round() const { return rounds_.formed; }
-  [[nodiscard]] bool has_several_endpoints() const {
-    return run_terms_ && terms().has_several_endpoints();
-  }
   /// The last round that was formed or rebuilt; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last; }
   /// The settled round by which the next one is measured; number 0: none.
@@ -255,7 +250,6 @@ class Run {
   void begin_new_run(const protocol::Hello& hello);
   [[nodiscard]] bool continues_record() const;
   [[nodiscard]] RunTerms first_terms(const protocol::Hello& hello) const;
-  void may_be_led_elsewhere();
   [[nodiscard]] RunTerms agreed_terms(const Received& received, const protocol::Hello& hello) const;
   [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
       const protocol::Hello& hello) const;
@@ -355,7 +349,6 @@ class Run {
   [[nodiscard]] bool all_here_succeeded() const;
   [[nodiscard]] bool last_call_holds(Forming& forming) const;
   [[nodiscard]] Duration join_wait() const;
-  [[nodiscard]] int nodes_least() const;
   [[nodiscard]] int nodes_needed() const;
   [[nodiscard]] bool may_be_late() const {
     return options_.succeeded && !other_command_ && !rounds_.formed;

@@ -34,7 +34,6 @@ void Run::end_round(std::string why, Deadline restart_at) {
 
 void Run::settle(Forming& forming) {
   if (!run_terms_) return;
-  if (is_due(forming.lead_by)) forming.lead_by.reset();  // a past one looks like a stall
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(
@@ -59,7 +58,6 @@ void Run::settle(Forming& forming) {
   }
   if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
   if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
-  if (forming.lead_by) return;
   if (!last_call_holds(forming)) start_or_await(forming);
 }
 
@@ -69,9 +67,8 @@ void Run::give_up_forming() {
   }
   if (!may_be_late()) {
     const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
-    Done verdict{code, lacks_majority()
-                           ? reasons::no_majority(majority_.here(), majority_.needed(), terms())
-                           : reasons::join_timeout(absence(), terms())};
+    Done verdict{code, lacks_majority() ? reasons::no_majority(majority_.here(), majority_.needed())
+                                        : reasons::join_timeout(absence(), terms())};
     verdict.node_lost = rounds_.formed;
     return finish(std::move(verdict));
   }
@@ -90,15 +87,8 @@ bool Run::all_here_succeeded() const {
          });
 }
 
-// Coordinators at several endpoints that do not hear each other begin one run, not two: there is
-// one half of the nodes at most that is more than half.
-int Run::nodes_least() const {
-  const bool by_half = terms().has_several_endpoints() && !rounds_.formed;
-  return by_half ? std::max(terms().nodes_max / 2 + 1, terms().nodes_min) : terms().nodes_min;
-}
-
 int Run::nodes_needed() const {
-  const int least = nodes_least();
+  const int least = terms().nodes_min;
   return may_be_late() ? std::clamp(options_.succeeded->nodes, least, terms().nodes_max) : least;
 }
 
@@ -162,7 +152,7 @@ void Run::announce_if_due() {
       forming != nullptr ? reasons::waiting(absence(), terms()) + refused_text() : why_;
   if (awaits) text = awaited_text();
   if (forming != nullptr && lacks_majority()) {
-    text = reasons::no_majority(majority_.here(), majority_.needed(), terms());
+    text = reasons::no_majority(majority_.here(), majority_.needed());
   }
   Waiting wait = waiting(std::move(text));
   Deadline until;
@@ -186,7 +176,7 @@ void Run::announce_if_due() {
 
 reasons::Absence Run::absence() const {
   reasons::Absence absence;
-  absence.needed = nodes_least();
+  absence.needed = terms().nodes_min;
   if (rounds_.formed) absence.why = why_;
   if (may_be_late()) {
     absence.why = reasons::may_start_again(options_.run_id, now_ - options_.succeeded->at);

@@ -34,7 +34,6 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   const bool fresh = is_first_of_new_run(hello);
   if (fresh) begin_new_run(hello);
   if (fresh || !run_terms_) {
-    if (hello.terms.has_several_endpoints()) may_be_led_elsewhere();
     run_terms_ = agreed_terms(received, hello);
     restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
   }
@@ -71,13 +70,6 @@ void Run::note_differences(const Hello& hello) {
 /// The run of a coordinator before this one, which has no verdict, and no agent yet.
 bool Run::continues_record() const {
   return options_.record && !options_.record->over && counters_.rounds == 0;
-}
-
-void Run::may_be_led_elsewhere() {
-  options_.succession.exists = true;
-  auto* forming = in<Forming>();
-  const TimePoint lead_by = options_.succession.lead_by;
-  if (forming != nullptr && lead_by > now_) forming->lead_by = lead_by;
 }
 
 /// What the first agent here has to agree with: itself, or the run that it comes back from.
@@ -229,9 +221,8 @@ void Run::greet(Agent& agent) {
 std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
-    if (completes && roster_.size() >= nodes_least()) return std::nullopt;
-    Waiting wait =
-        waiting(reasons::waiting_count(roster_.size(), nodes_least(), terms()) + refused_text());
+    if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
+    Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()) + refused_text());
     const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
     wait.left = left_until(until);
     return wait;

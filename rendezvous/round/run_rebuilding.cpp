@@ -12,10 +12,6 @@ using namespace protocol;
 // An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
   why_ = reasons::awaiting_return(heard_of);
-  // The coordinator at another endpoint may live.
-  if (terms().has_several_endpoints() && !majority_.is_known()) {
-    options_.succession.candidate = SuccessionOptions::Candidate{"", reasons::endpoint_lost(), ""};
-  }
   const Duration wait = is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
   enter(Rebuilding{now_ + wait});
 }

@@ -17,10 +17,6 @@ bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const 
   return told || (options.at_endpoint && was_at_endpoint);
 }
 
-bool Run::has_endpoint(const std::string& endpoint) const {
-  return run_terms_ && terms().names_endpoint(endpoint);
-}
-
 bool Run::began_apart(const std::string& origin) const {
   const std::string own = name_of_origin(rounds_.origin);
   return decides_after() && !origin.empty() && !own.empty() && name_of_origin(origin) != own;
@@ -155,10 +151,7 @@ void Run::settle_round() {
 
 void Run::tell_settled(const LiveRound& round) {
   for (const Agent* member : round.members()) {
-    const bool may_claim = terms().has_several_endpoints();
-    if (member != nullptr && (may_claim || may_follow(*member))) {
-      send(member->link, Settled{round.stamp()});
-    }
+    if (member != nullptr && may_follow(*member)) send(member->link, Settled{round.stamp()});
   }
 }
 

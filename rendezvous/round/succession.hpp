@@ -22,8 +22,6 @@ struct SuccessionOptions {
     std::string origin;        // of the run, as the node of this one was told; empty: it was not
   };
   std::optional<Candidate> candidate{};
-  /// With several endpoints: a run that is coordinated at another one was told here by then.
-  TimePoint lead_by{};
 };
 
 /// What a coordinator, or a node that comes to it, knows of its run when it hears a `lead`.

@@ -24,7 +24,7 @@ from preload import preloadable
 
 for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
              "gloo_cases", "stall_cases", "etcd_cases", "etcd_outage_cases", "etcd_verdict_cases",
-             "failover_cases", "partition_cases", "endpoint_cases", "address_cases"):
+             "failover_cases", "partition_cases", "address_cases"):
     __import__(room)
 
 

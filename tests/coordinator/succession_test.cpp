@@ -63,10 +63,10 @@ TEST_CASE("no lead moves a run whose coordinator has its majority") {
     (void)second.start_round();
     const std::string& origin = round.succession.origin;
     for (const Lead& lead :
-         {Lead{RunId("run"), Round(9), 4711}, Lead{RunId("run"), Round(9), 4711, "", origin},
-          Lead{RunId("run"), Round(9), 4711, "", "of another run"},
-          Lead{RunId("run"), Round(9), 4711, "", origin, "train.py"},
-          Lead{RunId("run"), Round(9), 4711, "", "~", least == 2 ? "train.py" : "guessed.py"}}) {
+         {Lead{RunId("run"), Round(9), 4711}, Lead{RunId("run"), Round(9), 4711, origin},
+          Lead{RunId("run"), Round(9), 4711, "of another run"},
+          Lead{RunId("run"), Round(9), 4711, origin, "train.py"},
+          Lead{RunId("run"), Round(9), 4711, "~", least == 2 ? "train.py" : "guessed.py"}}) {
       Agent stranger(coordinator.port());
       stranger.say(lead);
       stranger.await<Refused>();
@@ -92,7 +92,7 @@ TEST_CASE("nodes that wait for their run are sent nowhere by who does not know t
     if (waits) early.emplace(coordinator.port(), hello).await<Waiting>();
     for (const std::string& known : {std::string(), std::string("eval.py")}) {
       Agent stranger(coordinator.port());
-      stranger.say(Lead{RunId("run"), Round(4), 4711, "", "", known});
+      stranger.say(Lead{RunId("run"), Round(4), 4711, "", known});
       stranger.await<Refused>();
     }
   }
@@ -100,7 +100,7 @@ TEST_CASE("nodes that wait for their run are sent nowhere by who does not know t
   other.agent = AgentId("other");
   other.fingerprint = other.command = "eval.py";
   Agent leader(coordinator.port());
-  leader.say(Lead{RunId("run"), Round(4), 4711, "", "", "train.py"});
+  leader.say(Lead{RunId("run"), Round(4), 4711, "", "train.py"});
   leader.await<Beat>();
   Agent late(coordinator.port(), hello);
   CHECK(late.await<Moved>().port == 4711);
@@ -111,7 +111,7 @@ TEST_CASE("nodes that wait for their run are sent nowhere by who does not know t
 TEST_CASE("a member of a round of a fixed number of nodes goes only where its round is known") {
   LiveCoordinator coordinator(followed());
   Agent leader(coordinator.port());
-  leader.say(Lead{RunId("run"), Round(4), 4711, "", "origin"});
+  leader.say(Lead{RunId("run"), Round(4), 4711, "origin"});
   leader.await<Beat>();
   Hello hello = hello_of("run", "a", 2);
   hello.claim = Claim{{Round(3), "c0"}, 1, 2, RestartCount(0), NodeState::kRunning};
@@ -179,7 +179,7 @@ TEST_CASE("what listens at an endpoint is told a part of the origin, by which no
   const std::string name = protocol::name_of_origin(round.succession.origin);
   CHECK(name.size() + 16 < round.succession.origin.size());
   Agent same(coordinator.port());
-  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", name});
+  same.say(Lead{RunId("run"), round.stamp.number, 4711, name});
   same.await<Refused>();
 }
 
@@ -206,10 +206,10 @@ TEST_CASE("a run that began while an older one was not heard ends when that one 
   CHECK(!round.succession.origin.empty());
   CHECK(round.succession.origin != round.stamp.author);  // which the endpoint's process is not told
   Agent same(coordinator.port());
-  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", round.succession.origin});
+  same.say(Lead{RunId("run"), round.stamp.number, 4711, round.succession.origin});
   same.await<Refused>();
   Agent leader(coordinator.port());
-  leader.say(Lead{RunId("run"), round.stamp.number, 4711, "", "of an older run"});
+  leader.say(Lead{RunId("run"), round.stamp.number, 4711, "of an older run"});
   CHECK(member.await<Moved>().port == 4711);
 }
 
@@ -242,11 +242,11 @@ TEST_CASE("a leader to which one that is to yield says that it leads meets that 
   const std::string& own = round.succession.origin;
   for (const std::string& origin : {std::string(), own, std::string("!")}) {
     Agent other(coordinator.port());
-    other.say(Lead{RunId("run"), round.stamp.number, 4711, "", origin});
+    other.say(Lead{RunId("run"), round.stamp.number, 4711, origin});
     other.await<Refused>();
   }
   Agent stranger(coordinator.port());
-  stranger.say(Lead{RunId("another"), round.stamp.number, 4712, "", "!"});
+  stranger.say(Lead{RunId("another"), round.stamp.number, 4712, "!"});
   stranger.await<Refused>();
   coordinator.on_thread([&](auto&) { CHECK(met == std::vector<std::string>{"127.0.0.1:4711"}); });
 }
@@ -259,11 +259,11 @@ TEST_CASE("a node of another list of hosts is not sent to the leader of this one
   leader.say(Lead{RunId("run"), Round(4), 4711});
   leader.await<Beat>();
   Hello other = hello_of("run", "x", 2);
-  other.terms.endpoints = "b:29400";
+  other.terms.list_begins = "b:29400";
   Agent stranger(coordinator.port(), other);
   CHECK(stranger.await<Refused>().code == RefusalCode::kWrongRun);
   CHECK(stranger.closed());
-  other.terms.endpoints = "a:29400";
+  other.terms.list_begins = "a:29400";
   Agent own(coordinator.port(), other);
   CHECK(own.await<Moved>().port == 4711);
 }
@@ -353,4 +353,18 @@ TEST_CASE("a candidate without a majority says so to its process, and nothing to
   agent.say(Beat{});
   CHECK(std::holds_alternative<Beat>(agent.next()));
   CHECK(is_ready(done));
+}
+
+TEST_CASE("a daemon sends the nodes of a run nowhere, although another process claims to lead") {
+  LiveCoordinator daemon;
+  Agent member(daemon.port(), hello_of("run", "a", 2));
+  member.await<Waiting>();
+  Agent stranger(daemon.port());
+  stranger.say(Lead{RunId("run"), Round(4), 4711});
+  stranger.await<Refused>();
+  Agent early(daemon.port());
+  early.say(Lead{RunId("later"), Round(4), 4711});
+  early.await<Refused>();
+  Agent late(daemon.port(), hello_of("later", "b", 2));
+  late.await<Waiting>();
 }

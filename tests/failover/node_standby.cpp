@@ -121,7 +121,7 @@ void Node::tell(Notice& notice) {
   const round::Run* run = leader.is_finished() ? nullptr : leader.run();
   if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
     const auto port = static_cast<std::uint16_t>(leader.port());
-    net_.send(notice.socket, Lead{RunId("run"), *round, port, "", run->origin()});
+    net_.send(notice.socket, Lead{RunId("run"), *round, port, run->origin()});
     ++notice.unanswered;
   }
   again(notice);

@@ -132,9 +132,9 @@ TEST_CASE("an agent that does not say its command is refused where the run has o
 
 TEST_CASE("runs of other lists of hosts are other runs, whatever else they have in common") {
   Hello first = running("a", "train.py");
-  first.terms.endpoints = "a:29400";
+  first.terms.list_begins = "a:29400";
   Hello other = running("b", "serve.py");
-  other.terms.endpoints = "b:29400";
+  other.terms.list_begins = "b:29400";
   const auto refused = refuse_terms(other, run_terms_of(first));
   REQUIRE(refused);
   CHECK(refused->code == RefusalCode::kWrongRun);
@@ -142,9 +142,9 @@ TEST_CASE("runs of other lists of hosts are other runs, whatever else they have 
         "the list of hosts of this run begins with a:29400, that of b with b:29400" +
             kGiveAllTheSame);
   Hello same = running("c", "train.py");
-  same.terms.endpoints = "a:29400";
+  same.terms.list_begins = "a:29400";
   CHECK_FALSE(refuse_terms(same, run_terms_of(first)));
-  same.terms.endpoints.clear();  // it has the address alone
+  same.terms.list_begins.clear();  // it has the address alone
   CHECK_FALSE(refuse_terms(same, run_terms_of(first)));
 }
 

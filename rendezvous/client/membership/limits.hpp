@@ -19,8 +19,6 @@ inline constexpr Duration kConnectMax = std::chrono::seconds(5);
 inline constexpr Duration kHurryMax = std::chrono::seconds(1);
 // The coordinator's answer to a leave is awaited so long beyond the time for the workers of all.
 inline constexpr Duration kLeaveMargin = std::chrono::seconds(5);
-// At a later endpoint a node without a round looks so often at most whether the first one answers.
-inline constexpr Duration kLookBackMax = std::chrono::minutes(1);
 // A wait that is over sooner is not worth a line.
 inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 

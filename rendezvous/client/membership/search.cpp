@@ -2,18 +2,13 @@
 
 namespace ddprun::client {
 
-CoordinatorSearch::CoordinatorSearch(const std::vector<Place>& endpoints)
-    : has_endpoints_(!endpoints.empty()) {
-  for (const Place& place : endpoints) successors_.push_back({place});
-}
-
 void CoordinatorSearch::also_asks(const std::vector<Place>& hosts) {
   has_hosts_ = !hosts.empty();
   for (const Place& place : hosts) successors_.push_back({place});
 }
 
 void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors, int own) {
-  if (has_endpoints_ || is_away()) return;  // the list that it goes through stays
+  if (is_away()) return;  // the list that it goes through stays
   if (has_hosts_ && successors.empty()) return;
   has_hosts_ = false;
   successors_.clear();
@@ -29,7 +24,7 @@ void CoordinatorSearch::found() {
 
 void CoordinatorSearch::moved() {
   found();
-  if (!has_endpoints_ && !has_hosts_) successors_.clear();
+  if (!has_hosts_) successors_.clear();
 }
 
 CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
@@ -38,11 +33,10 @@ CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
   if (!is_away()) {
     is_silent_ = loss == LinkLoss::kSilent;
     // Its process may have ended: only its kernel knows.
-    const bool ended = loss == LinkLoss::kEnded;
-    if (ended && (answered || !has_endpoints_)) return answered ? Step::kNow : Step::kAgain;
+    if (loss == LinkLoss::kEnded) return answered ? Step::kNow : Step::kAgain;
     return next();
   }
-  if (loss != LinkLoss::kEnded || has_endpoints_) return next();
+  if (loss != LinkLoss::kEnded) return next();
   // Who closes the connection has its coordinator still.
   const bool loses_it = is_silent_ || has_resigned_;
   if (loses_it && ++turned_away_ < kTurnsMax) return Step::kSoon;
@@ -62,10 +56,7 @@ CoordinatorSearch::Step CoordinatorSearch::abdicated() {
 
 CoordinatorSearch::Step CoordinatorSearch::next() {
   turned_away_ = 0;
-  do {
-    ++at_;
-  } while (at_ <= successors_.size() && place() == lost_);
-  if (at_ > successors_.size()) return start_again();
+  if (++at_ > successors_.size()) return start_again();
   return is_candidate() ? Step::kLead : Step::kGo;
 }
 

@@ -32,18 +32,12 @@ class CoordinatorSearch {
     kStart,  // the coordinator that was lost, after a delay
   };
 
-  CoordinatorSearch() = default;
-  /// The endpoints of the run, in order of preference, if there are several: coordinators tell of
-  /// no others.
-  explicit CoordinatorSearch(const std::vector<Place>& endpoints);
   /// Until a coordinator tells of successors, one of these is asked after each attempt at the
   /// endpoint: a node that led the run in its place listens there, too.
   void also_asks(const std::vector<Place>& hosts);
 
   /// What the coordinator told; `own`: the group rank of this node, below 0 without one.
   void learn(const std::vector<protocol::Successor>& successors, int own);
-  /// Where the coordinator is looked for: not asked twice in one search.
-  void starts_at(const Place& place) { lost_ = place; }
   /// An answer of the coordinator of the run, wherever it is: that one is looked for from now on.
   void found();
   /// The coordinator has said that it ends: all lose it, within moments.
@@ -58,7 +52,6 @@ class CoordinatorSearch {
   /// Looks elsewhere than at the coordinator that was lost: who answers there has no say yet.
   [[nodiscard]] bool is_away() const { return at_ > 0; }
   [[nodiscard]] bool is_candidate() const { return is_away() && successors_[at_ - 1].is_here; }
-  [[nodiscard]] bool has_endpoints() const { return has_endpoints_; }
   [[nodiscard]] bool has_hosts() const { return has_hosts_; }
   [[nodiscard]] bool has_successors() const { return !has_hosts_ && !successors_.empty(); }
   [[nodiscard]] const Place& place() const { return successors_[at_ - 1].place; }
@@ -72,11 +65,9 @@ class CoordinatorSearch {
   [[nodiscard]] Step ask_host(LinkLoss loss, bool answered);
   [[nodiscard]] Step start_again();
 
-  std::vector<Successor> successors_;  // or the endpoints, or the hosts
-  bool has_endpoints_ = false;
+  std::vector<Successor> successors_;  // or the hosts
   bool has_hosts_ = false;
-  std::size_t asked_ = 0;  // of the hosts, in turn
-  std::optional<Place> lost_;
+  std::size_t asked_ = 0;   // of the hosts, in turn
   std::size_t at_ = 0;      // 0: the coordinator; else the successor before
   bool is_silent_ = false;  // the coordinator was
   bool has_resigned_ = false;
