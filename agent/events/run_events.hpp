@@ -8,7 +8,7 @@
 
 #include "agent/config/launch_config.hpp"
 #include "agent/events/event.hpp"
-#include "agent/node/round_driver.hpp"
+#include "agent/node/local_round_events.hpp"
 #include "agent/node/round_result.hpp"
 #include "agent/watch/timer_table.hpp"
 #include "rendezvous/client/membership.hpp"

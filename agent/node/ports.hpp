@@ -46,7 +46,7 @@ class NodePorts {
   virtual void release_store(Round round) = 0;
   virtual void close_store(Round round) = 0;
 
-  /// Starts the workers: what RoundPorts::tell() has follows with feed(), or fail_to_spawn(), and
+  /// Starts the workers: what local::Tell has follows with feed(), or fail_to_spawn(), and
   /// in every case group_over(), later. After an error nothing follows.
   [[nodiscard]] virtual Result<void> start_group(const protocol::StartRound& round) = 0;
   /// The round is over elsewhere. Only while a group lives, like the next two.

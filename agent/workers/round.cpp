@@ -24,7 +24,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-WorkerGroup::Options group_options(const RoundInputs& inputs) {
+LocalRound::Options round_options(const RoundInputs& inputs) {
   const StopConfig& stopping = inputs.config.stopping;
   WorkerGroup::Options options{inputs.config.workers.count, stopping.shutdown_timeout,
                                stopping.straggler_timeout, stopping.rejoin_timeout};
@@ -35,7 +35,9 @@ WorkerGroup::Options group_options(const RoundInputs& inputs) {
   options.finished = inputs.carried.finished;
   options.failure_grace = stopping.failure_grace;
   options.may_be_last = inputs.facts.may_be_last;
-  return options;
+  using Elsewhere = LocalRound::Elsewhere;
+  return {inputs.facts.round, std::move(options), inputs.run_started,
+          inputs.facts.groups > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks, inputs.carried.round};
 }
 
 }  // namespace
@@ -58,10 +60,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
                              inputs_.facts.master_port, may_ask_for_input(inputs_)})),
       evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
-      driver_(*this, inputs_.facts.round, group_options(inputs_), inputs_.run_started,
-              inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
-                                       : RoundDriver::Elsewhere::kNoRanks,
-              inputs_.carried.round) {
+      round_(round_options(inputs_), Clock::now()) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
     workers_.push_back(std::make_shared<Worker>());
 }
@@ -72,13 +71,49 @@ std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, R
   return runner;
 }
 
+void RoundRunner::feed(local::Event event) {
+  events_.push_back(std::move(event));
+  if (std::exchange(feeding_, true)) return;
+  while (!events_.empty()) {
+    const local::Event next = std::move(events_.front());
+    events_.pop_front();
+    const local::Actions actions = round_.step(next, Clock::now());
+    on_step();
+    for (const local::Action& action : actions) {
+      std::visit([this](const auto& one) { act(one); }, action);
+    }
+  }
+  feeding_ = false;
+}
+
+void RoundRunner::answer(local::Event event) {
+  events_.push_front(std::move(event));
+}
+
+void RoundRunner::on_step() {
+  const GroupState state = round_.group().state();
+  if (!ending_since_ && state > GroupState::kHealthy) ending_since_ = Clock::now();
+  const bool stops = state == GroupState::kStopping || state == GroupState::kKilling;
+  if (stops) hold_up_for(kConsoleStallAtStop);
+  watch_->update(round_.group());
+  if (inputs_.spares && state > GroupState::kHealthy) inputs_.spares->pause();
+}
+
+void RoundRunner::act(const local::Over&) {
+  watch_->end();
+  if (inputs_.warm) inputs_.warm->release();
+  hearing_timer_.cancel();
+  cpu_timer_.cancel();
+  finished_.cancel();
+}
+
 asio::awaitable<RoundResult> RoundRunner::run() {
   watch_->look_at([self = weak_from_this()] {
     const auto runner = self.lock();
     return runner ? runner->watched_ranks() : WatchedRanks();
   });
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
-    if (const auto runner = self.lock()) runner->driver_.give_up(order);
+    if (const auto runner = self.lock()) runner->give_up(order);
   });
   watch_->on_quiet([tell = inputs_.hooks.tell, round = inputs_.facts.round](
                        Duration lasts, std::optional<int> echo) {
@@ -90,21 +125,21 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   inputs_.facts.worker_socket =
       inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
   inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
-  driver_.begin();
+  feed(local::Begin{});
   boost::system::error_code cancelled;
   std::vector<RankLog> logs;
-  while (!driver_.over()) {  // meanwhile a stop may take back what was released
-    while (!driver_.over()) {
+  while (!round_.over()) {  // meanwhile a stop may take back what was released
+    while (!round_.over()) {
       co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
     record_steps();
-    if (driver_.released().empty()) links_.close();
+    if (round_.released().empty()) links_.close();
     co_await drain_outputs();
     auto written = co_await written_logs();
     logs = std::move(written);
   }
   tell_devices();
-  RoundResult result = driver_.result();
+  RoundResult result = round_.result(ends());
   result.logs = std::move(logs);
   if (unsaid_failure_) result.death_line = death_line(*unsaid_failure_, result.stopped);
   unsaid_failure_.reset();
@@ -116,18 +151,19 @@ asio::awaitable<RoundResult> RoundRunner::run() {
 void RoundRunner::request_stop(int signal) {
   inputs_.links->ask_to_stop(signal);  // before the signal: see ddprun_worker_handle_stop()
   const bool was_opening = opening_.has_value();
-  driver_.request_stop(signal);
+  feed(StopRequested{signal});
   // Then the end has nothing to wait for.
   if (was_opening && !inputs_.disk.has_writes()) inputs_.disk.hurry();
 }
 
 void RoundRunner::end(const client::StopGroup& order) {
-  if (order.look) driver_.look();
+  if (order.look) feed(local::LookAsked{});
   if (order.requested) inputs_.links->ask_to_stop(order.signal);  // first, as in request_stop()
-  driver_.end(order);
+  look_at_survivors();
+  feed(local::stop_ordered(order));
 }
 
-void RoundRunner::open_files() {
+void RoundRunner::act(const local::OpenFiles&) {
   const auto files = std::make_shared<std::optional<Files>>();
   const std::string& program = inputs_.config.workers.command.front();
   const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
@@ -171,7 +207,7 @@ void RoundRunner::on_files(Files files) {
     program_ = *files.program;
   }
   if (inputs_.warm && logs && program) return ask_warm_workers();
-  driver_.files_opened(logs, program);
+  feed(local::FilesOpened{logs, program});
 }
 
 void RoundRunner::record_into(OutputContext& output) {
@@ -199,20 +235,31 @@ void RoundRunner::plan_one(LocalRank rank) {
   planned.output_plan = std::move(output);
 }
 
-bool RoundRunner::await_devices() {
-  if (!inputs_.devices.may_be_held()) return false;
+// Of the first round of a node none are.
+void RoundRunner::act(const local::AwaitDevices&) {
+  if (!inputs_.devices.may_be_held()) return feed(local::DevicesReleased{});
   asio::co_spawn(executor_, wait_for_devices(shared_from_this()), net::rethrow_bug);
-  return true;
 }
 
 asio::awaitable<void> RoundRunner::wait_for_devices(std::shared_ptr<RoundRunner> self) {
-  std::function<bool()> wanted = [&driver = self->driver_] { return driver.is_opening(); };
+  std::function<bool()> wanted = [&round = self->round_] { return round.is_opening(); };
   co_await self->inputs_.devices.wait_until_released(self->inputs_.facts.round, std::move(wanted));
-  self->driver_.devices_released();
+  self->feed(local::DevicesReleased{});
 }
 
-void RoundRunner::post_spawn(LocalRank rank) {
-  asio::post(executor_, [self = shared_from_this(), rank] { self->driver_.spawn_due(rank); });
+void RoundRunner::act(const local::PostSpawn& action) {
+  asio::post(executor_, [self = shared_from_this(), rank = action.rank] {
+    self->feed(local::SpawnDue{rank});
+  });
+}
+
+void RoundRunner::act(const local::StartWorker& action) {
+  if (await_room(action.rank)) return;
+  auto started = start_worker(action.rank);
+  if (started) {
+    inputs_.events.record(worker_started_event(inputs_.facts.round, name_of(action.rank)));
+  }
+  answer(local::Started{action.rank, std::move(started)});
 }
 
 Result<void> RoundRunner::start_worker(LocalRank rank) {
@@ -226,7 +273,7 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
   started.output->start();
   if (!child) return child.error();
   started.child.emplace(std::move(*child));
-  started.cpu_before = started.cpu_seen = {now(), Duration(0)};
+  started.cpu_before = started.cpu_seen = {Clock::now(), Duration(0)};
   links_.started(rank, started.child->pid());
   inputs_.orphans.except(started.child->pid());
   started.runner = weak_from_this();
@@ -260,63 +307,26 @@ Result<Child> RoundRunner::start_cold(const Worker& started, LocalRank rank) {
   return child;
 }
 
-// While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
-// worker does. What is stopped (SIGSTOP, Ctrl-Z) acts on no other signal before it is continued.
-void RoundRunner::signal_group(LocalRank rank, int signal) {
-  record_signal(signal);
-  Worker& target = worker(rank);
-  if (target.descendants) return target.descendants->signal(signal);
-  const auto& leaf = target.child->leaf();
-  if (leaf && target.last_signal == 0) {
-    const auto members = leaf->members();
-    target.descendants_at_stop =
-        static_cast<int>(std::count_if(members.begin(), members.end(), [&](pid_t member) {
-          return member != target.child->pid();
-        }));
-  }
-  target.last_signal = signal;
-  if (signal == SIGKILL && leaf) leaf->kill();
-  target.child->signal_group(signal);
-}
-
-// Its group gets it a moment later: see StopStage::kSwept.
-void RoundRunner::kill_but_pipe_ends(LocalRank rank) {
-  record_signal(SIGKILL);
-  Worker& target = worker(rank);
-  target.spares_pipe_ends = true;
-  if (target.descendants) return target.descendants->kill_but_pipe_ends();
-  ::kill(target.child->pid(), SIGKILL);
-}
-
-int RoundRunner::descendants_ended(LocalRank rank) const {
-  const Worker& target = worker(rank);
-  const int signalled = target.descendants ? target.descendants->signalled() : 0;
-  return std::max(signalled, target.descendants_at_stop);
-}
-
 std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {
   if (!inputs_.cgroup) return std::nullopt;
   return inputs_.cgroup->make("round" + std::to_string(inputs_.facts.round.value()) + ".local" +
                               std::to_string(rank.value()));
 }
 
-void RoundRunner::signal_worker(LocalRank rank, int signal) {
-  ::kill(worker(rank).child->pid(), signal);
-}
-
-void RoundRunner::cancel_timer() {
+void RoundRunner::act(const local::CancelTimer&) {
   stop_timer_.cancel();
   countdown_.end();
 }
 
 std::vector<Rank> RoundRunner::running_ranks() const {
   std::vector<Rank> ranks;
-  for (const LocalRank rank : driver_.group().running()) ranks.push_back(worker(rank).plan.rank);
+  for (const LocalRank rank : round_.group().running()) ranks.push_back(worker(rank).plan.rank);
   return ranks;
 }
 
-void RoundRunner::arm_timer(TimePoint deadline) {
-  const WorkerGroup& group = driver_.group();
+void RoundRunner::act(const ArmTimer& action) {
+  const TimePoint deadline = action.deadline;
+  const WorkerGroup& group = round_.group();
   if (group.state() == GroupState::kStopping && !group.spared_until()) {
     countdown_.begin(deadline, static_cast<int>(workers_.size()));
   } else {
@@ -324,7 +334,7 @@ void RoundRunner::arm_timer(TimePoint deadline) {
   }
   stop_timer_.expires_at(deadline);
   stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
-    if (!why) self->driver_.timer_expired(deadline);
+    if (!why) self->feed(TimerExpired{deadline, self->progress_of_left()});
   });
 }
 
@@ -346,7 +356,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   const bool others_stay = self->inputs_.config.stopping.rejoin_timeout.has_value();
   const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
   if (left && watched->spares_pipe_ends) descendants.kill_but_pipe_ends();
-  const bool may_be_first = watched->last_signal == 0 && !self->driver_.group().first_failure();
+  const bool may_be_first = watched->last_signal == 0 && !self->round_.group().first_failure();
   if (may_be_first && status && !status->success()) {
     watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
     watched->facts.steps = self->steps_of(rank);
@@ -355,12 +365,12 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
-  self->driver_.exited(rank, status ? *status : ExitStatus::exited(1),
-                       left ? LeftBehind::kProcesses : LeftBehind::kNothing);
+  self->exited(rank, status ? *status : ExitStatus::exited(1),
+               left ? LeftBehind::kProcesses : LeftBehind::kNothing);
   if (!left) co_return;
   co_await descendants.wait_until_gone();
   if (child.leaf()) child.leaf()->remove();
-  self->driver_.emptied(rank);
+  self->feed(local::Emptied{rank});
 }
 
 Descendants& RoundRunner::find_descendants(Worker& ended) {
@@ -378,10 +388,24 @@ std::vector<WorkerName> RoundRunner::workers() const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const LocalRank rank(static_cast<int>(i));
     const Worker& one = worker(rank);
-    const bool runs = one.child && !driver_.has_exited(rank);
+    const bool runs = one.child && !round_.has_exited(rank);
     all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
   }
   return all;
+}
+
+void RoundRunner::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
+  const Worker& ended = worker(rank);
+  local::Exited exit{describe_exit(rank), left, ended.may_obey};
+  exit.exit.status = status;
+  exit.exit.passed_signal = ended.passed.explaining(status);
+  if (!status.success()) look_at_survivors();
+  feed(std::move(exit));
+}
+
+void RoundRunner::give_up(const GiveUp& order) {
+  const std::optional<LocalRank> rank = round_.rank_of(order);
+  if (rank) feed(local::GiveUpAsked{order, describe_exit(*rank)});
 }
 
 WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
@@ -406,7 +430,7 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
 
 std::string RoundRunner::steps_of(LocalRank failed) const {
   std::vector<std::int64_t> others;
-  for (const LocalRank rank : driver_.group().running()) {
+  for (const LocalRank rank : round_.group().running()) {
     const auto step = rank == failed ? std::nullopt : links_.last_step(rank);
     if (step) others.push_back(step->step);
   }
@@ -427,10 +451,10 @@ bool RoundRunner::all_stepped() const {
 
 WatchedRanks RoundRunner::watched_ranks() const {
   WatchedRanks ranks;
-  for (const LocalRank rank : driver_.group().succeeded()) {
+  for (const LocalRank rank : round_.group().succeeded()) {
     ranks.finished.push_back(name_of(rank).rank);
   }
-  for (const LocalRank rank : driver_.group().running()) {
+  for (const LocalRank rank : round_.group().running()) {
     ranks.running.push_back(name_of(rank));
     const auto step = links_.last_step(rank);
     ranks.steps.push_back(step ? step->step : -1);
@@ -440,37 +464,21 @@ WatchedRanks RoundRunner::watched_ranks() const {
   return ranks;
 }
 
-void RoundRunner::on_event(const GroupEvent& event) {
-  const Round round = inputs_.facts.round;
-  if (const auto* spawned = std::get_if<Spawned>(&event)) {
-    const bool kept = driver_.group().worker(spawned->rank).carried != WorkerRecord::Carried::kNo;
-    const WorkerName name = name_of(spawned->rank);
-    const int spare = worker(spawned->rank).spare;
-    inputs_.events.record(kept && spare > 0 ? spare_used_event(round, name, spare)
-                          : kept            ? worker_kept_event(round, name)
-                                            : worker_started_event(round, name));
-  } else if (const auto* exited = std::get_if<Exited>(&event)) {
-    const int sent = driver_.group().worker(exited->rank).first_signal;
-    const WorkerName name = name_of(exited->rank);
-    const bool exiting = worker(exited->rank).exits_apart;
-    inputs_.events.record(worker_exited_event(round, name, exited->status, sent, exiting));
-  } else if (const auto* failed = std::get_if<SpawnFailed>(&event)) {
-    inputs_.events.record(spawn_failed_event(round, failed->rank, failed->error.sentence));
-  }
+void RoundRunner::act(const local::ExitTaken& action) {
+  const int sent = round_.group().worker(action.rank).first_signal;
+  const bool exiting = worker(action.rank).exits_apart;
+  inputs_.events.record(
+      worker_exited_event(inputs_.facts.round, name_of(action.rank), action.status, sent, exiting));
 }
 
-// One event for all workers of a stop. One that has not joined is killed alone.
-void RoundRunner::record_signal(int signal) {
-  const bool alone = driver_.group().state() == GroupState::kHealthy;
-  if (!alone && signal == std::exchange(recorded_signal_, signal)) return;
-  if (inputs_.warm) inputs_.warm->look();
-  const auto workers = alone ? 1 : static_cast<int>(driver_.group().running().size());
-  const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
-  inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+void RoundRunner::act(const local::SpawnGivenUp& action) {
+  const SpawnFailed& failed = action.failure;
+  inputs_.events.record(
+      spawn_failed_event(inputs_.facts.round, failed.rank, failed.error.sentence));
 }
 
-void RoundRunner::gave_up(const GiveUp& order) {
-  inputs_.events.record(give_up_event(inputs_.facts.round, order));
+void RoundRunner::act(const local::GaveUp& action) {
+  inputs_.events.record(give_up_event(inputs_.facts.round, action.order));
 }
 
 void RoundRunner::running() {
@@ -487,13 +495,14 @@ void RoundRunner::running() {
   inputs_.events.record(std::move(started));
 }
 
-void RoundRunner::tell(client::Event event) {
+void RoundRunner::act(const local::Tell& action) {
+  const client::Event& event = action.event;
   const bool runs = std::holds_alternative<client::GroupRunning>(event);
   if (runs) running();
   if (const auto* failed = std::get_if<client::GroupFailed>(&event)) {
     inputs_.events.record(first_failure_event(inputs_.facts.round, failed->first));
   }
-  inputs_.hooks.tell(std::move(event));
+  inputs_.hooks.tell(event);
   if (runs) tell_spares();
 }
 
@@ -501,7 +510,7 @@ asio::awaitable<void> RoundRunner::drain_outputs() {
   const TimePoint deadline = Clock::now() + kDrainMax;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     // What exits still has its pipe: its output is read when it is gone.
-    if (workers_[i]->exits_apart || !driver_.has_exited(LocalRank(static_cast<int>(i)))) continue;
+    if (workers_[i]->exits_apart || !round_.has_exited(LocalRank(static_cast<int>(i)))) continue;
     co_await workers_[i]->output->drain(deadline);
   }
 }

@@ -1,6 +1,7 @@
-// RoundRunner: one round on this node: the ports of a RoundDriver, with processes, files and a
-// timer. It decides nothing. Thread rule: the io_context's thread. Ownership: shared, because the
-// watch on a worker that nothing ends continues after the round is over.
+// RoundRunner: one round on this node: feeds a LocalRound what happens, and does what that orders,
+// with processes, files and a timer. It decides nothing. Thread rule: the io_context's thread.
+// Ownership: shared, because the watch on a worker that nothing ends continues after the round is
+// over.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +18,7 @@
 
 #include "agent/config/plan.hpp"
 #include "agent/events/events.hpp"
-#include "agent/node/round_driver.hpp"
+#include "agent/node/local_round.hpp"
 #include "agent/output/console.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
@@ -52,7 +54,7 @@ inline constexpr std::chrono::seconds kCpuSampleInterval{10};
 /// Called while the round runs.
 struct RoundHooks {
   std::function<void()> opened;  // the log files are there, no worker was started yet
-  std::function<void(client::Event event)> tell;  // see RoundPorts; GroupQuiet, too
+  std::function<void(client::Event event)> tell;  // see local::Tell; GroupQuiet, too
   std::function<void(int workers)> stopping;      // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
 };
@@ -86,7 +88,7 @@ struct RoundInputs {
 /// Whether its ranks may read the user's terminal, and one of them could go unseen.
 [[nodiscard]] bool may_ask_for_input(const RoundInputs& inputs);
 
-class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private RoundPorts {
+class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
  public:
   RoundRunner(boost::asio::any_io_executor executor, RoundInputs inputs);
   /// With the workers that it takes over; their ends are its matter from now on.
@@ -102,13 +104,19 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// A signal that ends the run; the second one kills at once. Before run() nothing will be
   /// started.
   void request_stop(int signal);
-  /// The same for a round that is over elsewhere: see RoundDriver::end().
+  /// The same for a round that is over elsewhere.
   void end(const client::StopGroup& order);
   /// After run(), at once: the workers that the next round takes over.
   [[nodiscard]] CarriedWorkers hand_over();
-  /// See RoundDriver.
-  RoundDriver::PassedOn pass_on(int signal, bool force) { return driver_.pass_on(signal, force); }
-  [[nodiscard]] std::vector<Rank> ended_by(int signal) const { return driver_.ended_by(signal); }
+  /// A signal that every worker gets once, and that changes nothing here; unless forced, those that
+  /// would end by it do not, nor those that ignore it.
+  struct PassedOn {
+    int ranks = 0;             // that got it
+    std::vector<Rank> ends{};  // that would end by it
+  };
+  PassedOn pass_on(int signal, bool force);
+  /// Of those that run: which would end by that signal.
+  [[nodiscard]] std::vector<Rank> ended_by(int signal) const;
   /// Stops all workers, or continues them. Returns how many run.
   int pause(bool on);
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
@@ -130,7 +138,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// Of a worker that runs: since its last output; none if not all of that passes through here.
   [[nodiscard]] std::optional<Duration> silence_of(LocalRank rank) const {
     const auto written = worker(rank).output->last_written();
-    return written ? std::optional<Duration>(now() - *written) : std::nullopt;
+    return written ? std::optional<Duration>(Clock::now() - *written) : std::nullopt;
   }
   /// Empty: no files are kept, or not made yet.
   [[nodiscard]] std::string log_directory() const {
@@ -147,9 +155,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     return links_.last_step(rank);
   }
   /// Whether ranks that survive wait for the next round, and no others are left.
-  [[nodiscard]] bool holds() const { return driver_.group().state() == GroupState::kHolding; }
-  [[nodiscard]] bool stops() const { return driver_.group().state() == GroupState::kStopping; }
-  [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
+  [[nodiscard]] bool holds() const { return round_.group().state() == GroupState::kHolding; }
+  [[nodiscard]] bool stops() const { return round_.group().state() == GroupState::kStopping; }
+  [[nodiscard]] bool failure_is_unreported() const { return round_.failure_is_unreported(); }
   /// Until the worker has ended, in whatever round; once, from its start.
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundWorker> watched,
                                                           Orphans& orphans);
@@ -162,73 +170,73 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   };
   using Worker = RoundWorker;
 
-  [[nodiscard]] TimePoint now() const override { return Clock::now(); }
-  void open_files() override;
-  void give_up_files() override;
-  [[nodiscard]] bool await_devices() override;
-  [[nodiscard]] bool await_room(LocalRank rank) override;
-  void post_spawn(LocalRank rank) override;
-  [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
-  [[nodiscard]] bool survives(LocalRank rank) const override;
-  [[nodiscard]] bool tell_round(LocalRank rank) override;
-  void signal_group(LocalRank rank, int signal) override;
-  void kill_but_pipe_ends(LocalRank rank) override;
-  [[nodiscard]] Answer answer_to(LocalRank rank, int signal) const override;
-  [[nodiscard]] std::vector<RankProgress> progress_of_left(
-      const std::vector<LocalRank>& ranks) const override;
-  [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
-      const std::vector<LocalRank>& ranks) override;
-  void signal_worker(LocalRank rank, int signal) override;
-  void arm_timer(TimePoint deadline) override;
-  void cancel_timer() override;
-  [[nodiscard]] WorkerName name_of(LocalRank rank) const override;
-  [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override;
-  [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
-  void look_for_complaint(LocalRank rank, const ExitStatus& status) override;
-  void arm_hearing(TimePoint deadline) override;
+  /// Takes an event, or queues it while the actions of another one are carried out.
+  void feed(local::Event event);
+  /// The same of one that answers the action that is carried out: it comes before what is queued.
+  void answer(local::Event event);
+  void on_step();
+  void act(const local::OpenFiles& action);
+  void act(const local::GiveUpFiles& action);
+  void act(const local::AwaitDevices& action);
+  void act(const local::PostSpawn& action);
+  void act(const local::StartWorker& action);
+  void act(const local::TellRound& action);
+  void act(const Signal& action);
+  void act(const local::AskStacks& action);
+  void act(const ArmTimer& action);
+  void act(const local::CancelTimer& action);
+  void act(const local::LookForComplaint& action);
+  void act(const local::ArmHearing& action);
+  void act(const local::Look& action);
+  void act(const local::ReadRaised& action);
+  void act(const local::CatchUp& action) { worker(action.rank).output->catch_up(); }
+  void act(const local::LookForEvidence& action);
+  void act(const local::Tell& action);
+  void act(const local::TellSpawnFailed& action) { inputs_.hooks.spawn_failed(action.failure); }
+  void act(const local::Over& action);
+  void act(const local::ExitTaken& action);
+  void act(const local::SpawnGivenUp& action);
+  void act(const local::GaveUp& action);
+  void act(const local::LogFailure& action);
+  void act(const local::LogStop& action) { inputs_.hooks.stopping(action.workers); }
+  void act(const local::LogLeftBehind& action);
+  void act(const local::LogAgain& action);
+  void act(const local::LogRecovery& action);
+
+  [[nodiscard]] bool await_room(LocalRank rank);
+  [[nodiscard]] Result<void> start_worker(LocalRank rank);
+  void note_obedience(LocalRank rank, int signal);
+  void signal_group(LocalRank rank, int signal);
+  void kill_but_pipe_ends(LocalRank rank);
+  enum class Answer { kTakes, kIgnores, kEnds };
+  /// What a signal that is passed on does to a worker: it handles or blocks it, or the signal ends
+  /// nothing; it ignores it; it would end by it.
+  [[nodiscard]] Answer answer_to(LocalRank rank, int signal) const;
+  /// What the kernel counts of the processes that ranks have left, in the same order each time.
+  [[nodiscard]] std::vector<RankProgress> progress_of_left() const;
+  [[nodiscard]] std::vector<LocalRank> abort_with_stacks(const std::vector<LocalRank>& ranks);
+  void give_up(const GiveUp& order);
+  /// Before what may change the round: whose link has ended meanwhile does not survive it.
+  void look_at_survivors();
+  /// It has ended: what is known of that.
+  void exited(LocalRank rank, ExitStatus status, LeftBehind left);
+  [[nodiscard]] WorkerName name_of(LocalRank rank) const;
+  [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const;
+  [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const;
   void look_at_claims(const RankClaims& claims);
   [[nodiscard]] WatchedRanks watched_ranks() const;
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
-  [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;
+  [[nodiscard]] std::vector<RankFacts> look_at_ranks();
   void sample_cpu();
   void add_cpu(const Worker& worker, RankFacts& facts) const;
-  [[nodiscard]] bool may_handle(LocalRank rank, int signal) const override;
-  [[nodiscard]] std::optional<std::string> last_line(LocalRank rank) const override;
-  [[nodiscard]] Raised raised(LocalRank rank) override;
-  [[nodiscard]] std::vector<StoreWait> look_at_store() override {
-    return inputs_.store_waits ? inputs_.store_waits() : std::vector<StoreWait>();
-  }
+  [[nodiscard]] std::optional<std::string> last_line(LocalRank rank) const;
+  [[nodiscard]] local::Raised raised(LocalRank rank);
+  [[nodiscard]] std::vector<LocalRound::AtEnd> ends();
   /// Whether the last of the lines quoted of it went to the console.
   [[nodiscard]] bool is_shown(const WorkerExit& failed) const;
-  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override;
-  [[nodiscard]] int descendants_ended(LocalRank rank) const override;
-  void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
-  void look_for_evidence(LocalRank rank) override;
-  void on_event(const GroupEvent& event) override;
-  void gave_up(const GiveUp& order) override;
-  void on_step() override {
-    if (!ending_since_ && driver_.group().state() > GroupState::kHealthy) ending_since_ = now();
-    const GroupState state = driver_.group().state();
-    const bool stops = state == GroupState::kStopping || state == GroupState::kKilling;
-    if (stops) hold_up_for(kConsoleStallAtStop);
-    watch_->update(driver_.group());
-    if (inputs_.spares && driver_.group().state() > GroupState::kHealthy) inputs_.spares->pause();
-  }
-  void log_failure(const WorkerExit& first, int others) override;
-  void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
-  void log_left_behind(const LeftBehindFacts& facts) override;
-  void log_again(const WorkerName& worker, const ExitStatus& status) override;
-  void recovered(const Recovery& recovery) override;
-  void tell(client::Event event) override;
-  void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
-  void round_over() override {
-    watch_->end();
-    if (inputs_.warm) inputs_.warm->release();
-    hearing_timer_.cancel();
-    cpu_timer_.cancel();
-    finished_.cancel();
-  }
+  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const;
+  [[nodiscard]] int descendants_ended(LocalRank rank) const;
 
   [[nodiscard]] static boost::asio::awaitable<void> wait_for_devices(
       std::shared_ptr<RoundRunner> self);
@@ -302,7 +310,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::shared_ptr<RoundWatch> watch_;
   RoundEvidence evidence_;
   RoundLinks links_;
-  RoundDriver driver_;
+  LocalRound round_;
+  std::deque<local::Event> events_{};  // that are to be taken
+  bool feeding_ = false;
   int recorded_signal_ = 0;  // the last that events.jsonl has
 };
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "agent/node/round_ports.hpp"
+#include "agent/node/local_round.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/proc/file_text.hpp"
 #include "base/limits.hpp"

@@ -45,19 +45,22 @@ bool lives(pid_t pid) {
 
 }  // namespace
 
-void RoundRunner::look_for_complaint(LocalRank rank, const ExitStatus& status) {
+void RoundRunner::act(const local::LookForComplaint& action) {
+  const LocalRank rank = action.rank;
   Worker& failed = worker(rank);
   if (!unseen_file(failed.output_plan.err).empty()) {
-    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, status), net::rethrow_bug);
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, action.status),
+                   net::rethrow_bug);
     return;
   }
   failed.output->catch_up();
-  complaint_found(rank, find_complaint(failed.output->last_words().text, status));
+  complaint_found(rank, find_complaint(failed.output->last_words().text, action.status));
 }
 
 void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
   timed_out_ = timed_out_ || (complaint && complaint->kind == ComplaintKind::kCollective);
-  driver_.complaint_found(rank, std::move(complaint));
+  look_at_survivors();
+  feed(local::ComplaintFound{rank, std::move(complaint)});
 }
 
 // The others are not stopped before it is read: a disk that stalls is not waited for.
@@ -76,14 +79,19 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
 asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
   const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
   const StackDump dump = living(saved.dump);
-  const bool told = !dump.ranks.empty() && !self->driver_.over();
+  const bool told = !dump.ranks.empty() && !self->round_.over();
   if (told) {
     std::string note = note_line("STACKS", groups_text(group_stacks(dump)));
     for (const std::string& line : ended_children(saved.dump)) note += labelled("evidence", line);
     self->inputs_.logger.info(note + (saved.file.empty() ? "" : labelled("log", saved.file)));
   }
   self->watch_->keep(saved.dump);
-  self->driver_.hearing_over();
+  self->look_at_survivors();
+  self->feed(local::HearingOver{});
+}
+
+void RoundRunner::act(const local::AskStacks& action) {
+  answer(StacksAsked{abort_with_stacks(action.ranks)});
 }
 
 std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRank>& ranks) {
@@ -91,7 +99,7 @@ std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRan
   std::vector<Rank> named;
   for (const LocalRank rank : ranks) {
     const Worker& target = worker(rank);
-    const bool reachable = target.child && !driver_.has_exited(rank);
+    const bool reachable = target.child && !round_.has_exited(rank);
     if (!reachable || watch_->has_python_of(target.child->pid())) continue;
     if (!abort_with_python_stacks(target.child->pid())) continue;
     aborted.push_back(rank);
@@ -104,15 +112,22 @@ std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRan
   return aborted;
 }
 
-void RoundRunner::arm_hearing(TimePoint deadline) {
+void RoundRunner::act(const local::ArmHearing& action) {
   if (timed_out_) {
     asio::co_spawn(executor_, save_stacks(shared_from_this()), net::rethrow_bug);
     return;
   }
-  hearing_timer_.expires_at(deadline);
+  hearing_timer_.expires_at(action.deadline);
   hearing_timer_.async_wait([self = shared_from_this()](const auto& why) {
-    if (!why) self->driver_.hearing_over();
+    if (why) return;
+    self->look_at_survivors();
+    self->feed(local::HearingOver{});
   });
+}
+
+void RoundRunner::act(const local::Look&) {
+  feed(local::Looked{look_at_ranks(),
+                     inputs_.store_waits ? inputs_.store_waits() : std::vector<StoreWait>()});
 }
 
 // The process that does the work, where the worker itself only waits for it.
@@ -126,7 +141,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     facts.local_rank = LocalRank(static_cast<int>(ranks.size()) - 1);
     if (!looked_at->child) continue;
     facts.pid = looked_at->child->pid();
-    if (driver_.has_exited(facts.local_rank)) continue;
+    if (round_.has_exited(facts.local_rank)) continue;
     const auto processes = processes_below({facts.pid}, std::min(share, kProcessesOfRankMax));
     const std::vector<pid_t> working = working_processes(facts.pid, processes);
     const ProcessStacks process = read_process(working.front());
@@ -140,7 +155,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     facts.complaint = find_complaint(tail);
     facts.raised = facts.complaint ? facts.complaint->before : last_exception(tail);
     if (const auto written = looked_at->output->last_written()) {
-      facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
+      facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - *written);
     }
   }
   return ranks;
@@ -154,7 +169,7 @@ void RoundRunner::rank_claimed(Round round, const RankClaims& claims) {
 }
 
 void RoundRunner::look_at_claims(const RankClaims& claims) {
-  if (!own_workers_.empty() || driver_.over()) return;
+  if (!own_workers_.empty() || round_.over()) return;
   Claimant first{static_cast<int>(claims.first)};
   Claimant second{static_cast<int>(claims.second)};
   // A process that it has left behind may hold the connection of one that has ended.
@@ -187,10 +202,10 @@ void RoundRunner::sample_cpu() {
   cpu_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& why) {
     const auto runner = why ? nullptr : self.lock();
     if (!runner) return;
-    for (const LocalRank rank : runner->driver_.group().running()) {
+    for (const LocalRank rank : runner->round_.group().running()) {
       Worker& running = runner->worker(rank);
       running.cpu_before = running.cpu_seen;
-      running.cpu_seen = {runner->now(), cpu_of(running.child->pid())};
+      running.cpu_seen = {Clock::now(), cpu_of(running.child->pid())};
     }
     runner->sample_cpu();
   });
@@ -202,23 +217,14 @@ void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
   using std::chrono::milliseconds;
   const Duration used = cpu_of(worker.child->pid()) - worker.cpu_before.used;
   facts.cpu = std::max(duration_cast<milliseconds>(used), milliseconds(0));
-  facts.watched = duration_cast<milliseconds>(now() - worker.cpu_before.at);
-}
-
-bool RoundRunner::may_handle(LocalRank rank, int signal) const {
-  return ddprun::may_handle(worker(rank).child->pid(), signal);
-}
-
-RoundPorts::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
-  const pid_t process = worker(rank).child->pid();
-  if (!ends_by_default(signal) || ddprun::handles(process, signal)) return Answer::kTakes;
-  return ignores(process, signal) ? Answer::kIgnores : Answer::kEnds;
+  facts.watched = duration_cast<milliseconds>(Clock::now() - worker.cpu_before.at);
 }
 
 // Of the processes of each rank together: one may continue what another has begun.
-std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalRank>& ranks) const {
+std::vector<RankProgress> RoundRunner::progress_of_left() const {
   std::vector<RankProgress> all;
-  for (const LocalRank rank : ranks) {
+  if (round_.group().state() != GroupState::kStraggling) return all;
+  for (const LocalRank rank : round_.group().leaving()) {
     std::vector<pid_t> processes;
     const auto& descendants = worker(rank).descendants;
     if (!descendants) continue;
@@ -230,14 +236,42 @@ std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalR
   return all;
 }
 
-RoundPorts::Raised RoundRunner::raised(LocalRank rank) {
+void RoundRunner::act(const local::ReadRaised& action) {
+  local::RaisedFound found;
+  for (const LocalRank rank : action.ranks) found.ranks.emplace_back(rank, raised(rank));
+  feed(std::move(found));
+}
+
+// Of a round that succeeded nothing is said.
+std::vector<LocalRound::AtEnd> RoundRunner::ends() {
+  const WorkerGroup& group = round_.group();
+  const bool speaks = group.outcome() != GroupState::kSucceeded;
+  std::vector<LocalRound::AtEnd> all(workers_.size());
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (!worker(rank).child) continue;
+    LocalRound::AtEnd& end = all[i];
+    end.worker = name_of(rank);
+    end.descendants = descendants_ended(rank);
+    using Life = WorkerRecord::Life;
+    const Life life = group.worker(rank).life;
+    if (life == Life::kLeaving) end.left = left_behind(rank);
+    if (life == Life::kRunning || !end.left.empty()) end.stuck = stuck(rank);
+    if (!speaks || !round_.has_exited(rank)) continue;
+    end.line = last_line(rank);
+    end.raised = raised(rank);
+  }
+  return all;
+}
+
+local::Raised RoundRunner::raised(LocalRank rank) {
   auto& output = worker(rank).output;
   if (!output) return {};
   output->catch_up();
   // There may be 512 ranks: the streams of few have to be set in order.
   if (output->tail(Stream::kStderr).find("Traceback") == std::string::npos) return {};
   const std::string words = output->last_words().text;
-  const TimePoint at = output->last_written().value_or(now());
+  const TimePoint at = output->last_written().value_or(Clock::now());
   if (auto complaint = find_complaint(words)) {
     std::string before = complaint->before;
     return {std::move(before), at, std::move(complaint)};
@@ -269,7 +303,7 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   if (inputs_.config.stopping.rejoin_timeout) {
     workers.joined = [this](LocalRank rank) { joined(rank); };
     workers.said_survives = [this](LocalRank rank) {
-      driver_.survives(rank);
+      feed(local::Survives{rank});
       tell_spares();
     };
     workers.exits = [this](LocalRank rank) { exits(rank); };
@@ -278,25 +312,34 @@ RoundLinks::Workers RoundRunner::linked_workers() {
 }
 
 // Where a restart follows there may be no report, or much before it.
-void RoundRunner::log_failure(const WorkerExit& first, int others) {
+void RoundRunner::act(const local::LogFailure& action) {
+  const WorkerExit& first = action.first;
   if (first.given_up || !inputs_.facts.may_be_last) {
-    return inputs_.logger.warn(death_line(first, others));
+    return inputs_.logger.warn(death_line(first, action.others));
   }
   unsaid_failure_ = first;
   death_line_timer_.expires_after(death_line_delay(inputs_.config.stopping.failure_grace));
   death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
     const auto runner = why ? nullptr : self.lock();
     if (!runner || !runner->unsaid_failure_) return;
-    const WorkerGroup& group = runner->driver_.group();
+    const WorkerGroup& group = runner->round_.group();
     const auto until = group.spared_until();
-    const Duration spare = until ? *until - runner->now() : Duration(0);
+    const Duration spare = until ? *until - Clock::now() : Duration(0);
     const auto running = static_cast<int>(group.running().size());
     runner->inputs_.logger.warn(death_line(*runner->unsaid_failure_, running, spare));
     runner->unsaid_failure_.reset();
   });
 }
 
-void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
+void RoundRunner::act(const local::LogLeftBehind& action) {
+  LeftBehindFacts facts;
+  facts.names = left_behind(action.rank);
+  if (facts.names.empty()) return;  // gone by now
+  facts.worker = name_of(action.rank);
+  facts.signal = action.signal;
+  facts.quiet = action.quiet;
+  facts.since_exit = action.since_exit;
+  facts.timeout = inputs_.config.stopping.straggler_timeout;
   const std::string line = left_behind_line(facts);
   return facts.quiet ? inputs_.logger.warn(line) : inputs_.logger.info(line);
 }
@@ -305,15 +348,15 @@ int RoundRunner::pause(bool on) {
   int running = 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const LocalRank rank(static_cast<int>(i));
-    if (!worker(rank).child || driver_.has_exited(rank)) continue;
+    if (!worker(rank).child || round_.has_exited(rank)) continue;
     worker(rank).child->pause_group(on);
     ++running;
   }
   return running;
 }
 
-void RoundRunner::look_for_evidence(LocalRank rank) {
-  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
+void RoundRunner::act(const local::LookForEvidence& action) {
+  asio::co_spawn(executor_, look_into_files(shared_from_this(), action.rank), net::rethrow_bug);
 }
 
 asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
@@ -329,9 +372,9 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   sources.log_directory = self->log_directory();
   sources.facts = failed.facts;
   sources.pid = failed.child->pid();
-  sources.status = *self->driver_.group().worker(first).status;
+  sources.status = *self->round_.group().worker(first).status;
   auto raw = co_await self->evidence_.look(std::move(sources));
-  self->driver_.evidence_found(std::move(raw));
+  self->feed(local::EvidenceFound{std::move(raw)});
 }
 
 // The lines may be of an error file, whose text Python prints to stderr, too.

@@ -50,7 +50,7 @@ std::vector<RankLog> logs_of(const std::vector<WrittenFile>& files) {
 // A file that is empty shows nothing. Only files that workers write themselves are looked at.
 boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
   std::vector<WrittenFile> files;
-  if (!driver_.group().first_failure()) co_return std::vector<RankLog>();
+  if (!round_.group().first_failure()) co_return std::vector<RankLog>();
   bool are_known = true;
   for (const auto& each : workers_) {
     for (const Stream stream : {Stream::kStderr, Stream::kStdout}) {

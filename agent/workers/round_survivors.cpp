@@ -69,15 +69,15 @@ asio::awaitable<void> drain(std::shared_ptr<RoundWorker> ended) {
 
 CarriedWorkers RoundRunner::hand_over() {
   CarriedWorkers carried;
-  carried.since = ending_since_.value_or(now());
-  for (const LocalRank rank : driver_.released()) {
+  carried.since = ending_since_.value_or(Clock::now());
+  for (const LocalRank rank : round_.released()) {
     std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
-    const int spare = driver_.group().worker(rank).is_spare ? slot->spare : 0;
+    const int spare = round_.group().worker(rank).is_spare ? slot->spare : 0;
     carried.all.push_back(
         {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank), spare});
   }
   links_.close();
-  RoundDriver::Trained trained = driver_.trained();
+  LocalRound::Trained trained = round_.trained();
   carried.round = trained.round;
   carried.finished = std::move(trained.finished);
   return carried;
@@ -90,6 +90,8 @@ void RoundRunner::adopt() {
     one.worker->plan.rank = rank;
     one.worker->plan.local_rank = one.rank;
     one.worker->spare = one.spare;
+    one.worker->may_obey = false;
+    one.worker->passed = {};
     if (one.link) links_.adopt(one.rank, *one.link);
     workers_.at(static_cast<std::size_t>(one.rank.value())) = std::move(one.worker);
   }
@@ -100,21 +102,31 @@ bool exits_with_0(const RoundWorker& worker) {
   return worker.child && is_exiting_with_0(worker.child->pid());
 }
 
-bool RoundRunner::survives(LocalRank rank) const {
-  return links_.survives(rank) || exits_with_0(worker(rank));
+void RoundRunner::look_at_survivors() {
+  const GroupState state = round_.group().state();
+  const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
+  if (!runs || !inputs_.config.stopping.rejoin_timeout) return;
+  for (const LocalRank rank : round_.group().running()) {
+    const bool survives = links_.survives(rank) || exits_with_0(worker(rank));
+    if (survives != round_.group().worker(rank).survives) feed(local::Survives{rank, survives});
+  }
 }
 
 // A worker that cannot be told any more, because its link has ended, is started again.
-bool RoundRunner::tell_round(LocalRank rank) {
-  Worker& told = worker(rank);
-  told.told = links_.push(rank, round_variables(told.plan)) || exits_with_0(told);
-  return told.told;
+void RoundRunner::act(const local::TellRound& action) {
+  Worker& told = worker(action.rank);
+  told.told = links_.push(action.rank, round_variables(told.plan)) || exits_with_0(told);
+  const WorkerName name = name_of(action.rank);
+  const Round round = inputs_.facts.round;
+  inputs_.events.record(told.spare > 0 ? spare_used_event(round, name, told.spare)
+                                       : worker_kept_event(round, name));
+  answer(local::Told{action.rank, told.told});
 }
 
 void RoundRunner::joined(LocalRank rank) {
   inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
   forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
-  driver_.joined(rank);
+  feed(local::Joined{rank});
 }
 
 void RoundRunner::exits(LocalRank rank) {
@@ -127,7 +139,7 @@ void RoundRunner::exits(LocalRank rank) {
 bool RoundRunner::follows_another_exit(LocalRank rank) const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const LocalRank other(static_cast<int>(i));
-    if (other != rank && workers_[i]->may_exit && !driver_.has_exited(other)) return true;
+    if (other != rank && workers_[i]->may_exit && !round_.has_exited(other)) return true;
   }
   return false;
 }
@@ -137,10 +149,10 @@ bool RoundRunner::follows_another_exit(LocalRank rank) const {
 // its report says how much memory the worker held.
 void RoundRunner::exits_soon(LocalRank rank, int looks) {
   const std::shared_ptr<Worker> its = workers_.at(static_cast<std::size_t>(rank.value()));
-  const GroupState state = driver_.group().state();
+  const GroupState state = round_.group().state();
   const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
   if (!runs || inputs_.facts.may_be_last) return;
-  if (!its->child || driver_.has_exited(rank) || its->last_signal != 0) return;
+  if (!its->child || round_.has_exited(rank) || its->last_signal != 0) return;
   const pid_t pid = its->child->pid();
   const auto status = status_of_exiting(pid);
   if (!status && looks > 0) {  // the thread that was watched may be the first to exit
@@ -167,7 +179,7 @@ void RoundRunner::exits_soon(LocalRank rank, int looks) {
   };
   its->exits_apart = true;
   inputs_.exiting->begun();
-  driver_.exited(rank, *status, LeftBehind::kNothing);
+  exited(rank, *status, LeftBehind::kNothing);
 }
 
 bool RoundRunner::await_room(LocalRank rank) {
@@ -179,12 +191,12 @@ bool RoundRunner::await_room(LocalRank rank) {
 asio::awaitable<void> RoundRunner::wait_for_room(std::shared_ptr<RoundRunner> self,
                                                  LocalRank rank) {
   co_await self->inputs_.exiting->wait_until_gone();
-  self->driver_.spawn_due(rank);
+  self->feed(local::SpawnDue{rank});
 }
 
 // Once nothing is to be done for this round, and its program is known to survive.
 void RoundRunner::tell_spares() {
-  if (!inputs_.spares || recovers_ || driver_.group().state() != GroupState::kHealthy) return;
+  if (!inputs_.spares || recovers_ || round_.group().state() != GroupState::kHealthy) return;
   const bool last = !inputs_.config.rendezvous &&
                     inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
   if (last) return inputs_.spares->stop();
@@ -205,20 +217,21 @@ void RoundRunner::make_place(LocalRank rank) {
   if (!inputs_.carried.all.empty()) recovered_.started.push_back(slot->plan.rank);
 }
 
-void RoundRunner::log_again(const WorkerName& again, const ExitStatus& status) {
+void RoundRunner::act(const local::LogAgain& action) {
+  const WorkerName& again = action.worker;
   const Worker& ended = worker(again.local_rank);
   const bool killed = ended.last_signal == SIGKILL && ended.told;
   const Duration limit = *inputs_.config.stopping.rejoin_timeout;
   inputs_.logger.info(killed ? not_joined_line(inputs_.facts.round, again, limit)
-                             : lost_survivor_line(inputs_.facts.round, again, status));
+                             : lost_survivor_line(inputs_.facts.round, again, action.status));
 }
 
-void RoundRunner::recovered(const Recovery& recovery) {
-  const Duration took = now() - inputs_.carried.since;
+void RoundRunner::act(const local::LogRecovery& action) {
+  const Duration took = Clock::now() - inputs_.carried.since;
   for (const auto& worker : workers_) {
     if (worker->spare > 0) recovered_.from_spares.push_back(worker->plan.rank);
   }
-  Recovery all = recovery;
+  Recovery all = action.recovery;
   all.from_spares = static_cast<int>(recovered_.from_spares.size());
   all.kept -= all.from_spares;
   recovered_.kept = all.kept;
@@ -243,7 +256,7 @@ void RoundRunner::record_steps() {
 
 // Those that are kept hold what they hold.
 void RoundRunner::tell_devices() {
-  const std::vector<LocalRank> kept = driver_.released();
+  const std::vector<LocalRank> kept = round_.released();
   std::vector<WorkerName> ended;
   std::vector<std::string> marks;
   for (std::size_t i = 0; i < workers_.size(); ++i) {

@@ -36,11 +36,11 @@ void RoundRunner::ask_warm_workers() {
   if (first != wanted.end()) warm_start_ = first->start;
   inputs_.warm->ask(std::move(wanted), [self = shared_from_this()] {
     if (!std::exchange(self->asked_warm_, false)) return;  // given up meanwhile
-    self->driver_.files_opened({}, {});
+    self->feed(local::FilesOpened{});
   });
 }
 
-void RoundRunner::give_up_files() {
+void RoundRunner::act(const local::GiveUpFiles&) {
   opening_.reset();
   if (std::exchange(asked_warm_, false)) inputs_.warm->release();
 }
@@ -48,7 +48,7 @@ void RoundRunner::give_up_files() {
 std::vector<Rank> RoundRunner::started_ranks(bool warm_only) const {
   std::vector<Rank> ranks;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const auto& record = driver_.group().worker(LocalRank(static_cast<int>(i)));
+    const auto& record = round_.group().worker(LocalRank(static_cast<int>(i)));
     const bool kept = record.carried != WorkerRecord::Carried::kNo;
     if (!kept && (workers_[i]->warm || !warm_only)) ranks.push_back(workers_[i]->plan.rank);
   }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/node/round_driver.hpp"
+#include "agent/node/local_round.hpp"
 #include "agent/node/worker_group.hpp"
 #include "agent/output/log_tree.hpp"
 #include "agent/proc/orphans.hpp"

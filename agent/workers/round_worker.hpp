@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/config/passed_signals.hpp"
 #include "agent/config/plan.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/output_plan.hpp"
@@ -46,6 +47,8 @@ struct RoundWorker {
   int last_signal = 0;                       // to its process group
   bool spares_pipe_ends = false;             // what it leaves gets SIGKILL but for these
   bool told = true;                          // of the round that it was carried to
+  bool may_obey = false;                     // its exit may be the answer to a stop signal
+  PassedSignals passed{};                    // that end nothing
   std::optional<Descendants> descendants{};  // once it has ended
   Evidence facts{};                          // of an exit that may be the first failure
   std::weak_ptr<RoundRunner> runner{};       // of its present round; expired: that is over

@@ -1,6 +1,6 @@
 // A worker that complains of other ranks is heard before they are stopped.
-#include "agent/node/round_driver.hpp"
-#include "tests/agent/written_ports.hpp"
+#include "agent/node/local_round.hpp"
+#include "tests/agent/written_round.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -56,16 +56,15 @@ TEST_CASE("how long before a failure another rank exited counts to its exit, not
 }
 
 TEST_CASE("a witness whose node has no other rank is heard as long as other nodes have ranks") {
-  for (const auto elsewhere : {RoundDriver::Elsewhere::kNoRanks, RoundDriver::Elsewhere::kRanks}) {
-    WrittenPorts ports;
-    RoundDriver driver(ports, Round(1), {1, 30s}, TimePoint(990s), elsewhere);
-    ports.driver_ = &driver;
+  for (const auto elsewhere : {LocalRound::Elsewhere::kNoRanks, LocalRound::Elsewhere::kRanks}) {
+    Written ports;
+    WrittenRound driver(ports, {Round(1), {1, 30s}, TimePoint(990s), elsewhere});
     driver.begin();
     driver.files_opened({}, {});
     ports.complaint_ = lost_peer();
     driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
     CHECK(driver.group().first_failure().has_value() ==
-          (elsewhere == RoundDriver::Elsewhere::kNoRanks));
+          (elsewhere == LocalRound::Elsewhere::kNoRanks));
     driver.hearing_over();
     CHECK(driver.group().first_failure() == LocalRank(0));
   }
@@ -132,14 +131,13 @@ TEST_CASE("a complaint that is read too late changes nothing") {
   CHECK(round.driver.group().first_failure() == LocalRank(0));
 }
 
-TEST_CASE("what a witness left behind may end while it is heard; no signal is passed on to it") {
+TEST_CASE("what a witness left behind may end while it is heard; it does not live") {
   TwoWorkers round;
   round.run();
   round.ports.complaint_ = lost_peer();
   round.exits(0, kFailed, LeftBehind::kProcesses);
   (void)round.ports.written();
-  round.driver.pass_on(SIGUSR1);
-  CHECK(round.ports.written() == "pass on 1");
+  CHECK(round.driver.round().living() == std::vector{LocalRank(1)});
   round.driver.emptied(LocalRank(0));
   round.driver.hearing_over();
   round.exits(1, kGone);
@@ -157,12 +155,11 @@ TEST_CASE("a node that is to look notes what its ranks do before it stops them, 
 
 TEST_CASE(
     "a rank that ends in the grace of a failure that ends the run is never the one to blame") {
-  WrittenPorts ports;
+  Written ports;
   WorkerGroup::Options options{3, 30s};
   options.failure_grace = 1s;
   options.may_be_last = true;
-  RoundDriver driver(ports, Round(1), options, TimePoint(990s));
-  ports.driver_ = &driver;
+  WrittenRound driver(ports, {Round(1), options, TimePoint(990s)});
   driver.begin();
   driver.files_opened({}, {});
   for (int rank = 1; rank < 3; ++rank) driver.spawn_due(LocalRank(rank));
@@ -183,11 +180,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a failure in the grace after one of another node is told, as one that may follow") {
-  WrittenPorts ports;
+  Written ports;
   WorkerGroup::Options options{1, 30s};
   options.failure_grace = 1s;
-  RoundDriver driver(ports, Round(1), options, TimePoint(990s));
-  ports.driver_ = &driver;
+  WrittenRound driver(ports, {Round(1), options, TimePoint(990s)});
   driver.begin();
   driver.files_opened({}, {});
   const bool had_grace = GENERATE(true, false);
@@ -201,9 +197,8 @@ TEST_CASE("a failure in the grace after one of another node is told, as one that
 }
 
 TEST_CASE("a rank that had raised when it was stopped is told beside the first failure") {
-  WrittenPorts ports;
-  RoundDriver driver(ports, Round(1), {2, 30s}, TimePoint(990s));
-  ports.driver_ = &driver;
+  Written ports;
+  WrittenRound driver(ports, {Round(1), {2, 30s}, TimePoint(990s)});
   driver.begin();
   driver.files_opened({}, {});
   driver.spawn_due(LocalRank(1));
@@ -224,18 +219,17 @@ TEST_CASE("a rank that had raised when it was stopped is told beside the first f
 }
 
 TEST_CASE("a failure that was heard when the verdict came leaves the others the failure grace") {
-  WrittenPorts ports;
+  Written ports;
   WorkerGroup::Options options{2, 30s};
   options.failure_grace = 1s;
-  RoundDriver driver(ports, Round(1), options, TimePoint(990s));
-  ports.driver_ = &driver;
+  WrittenRound driver(ports, {Round(1), options, TimePoint(990s)});
   driver.begin();
   driver.files_opened({}, {});
   driver.spawn_due(LocalRank(1));
   ports.complaint_ = lost_peer();
   driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
   (void)ports.written();
-  driver.end(SIGTERM, 30s, RoundDriver::Then::kEnd, RoundDriver::Cause::kFailure);
+  driver.end(SIGTERM, 30s, StopOrdered::Then::kEnd, StopOrdered::Cause::kFailure);
   CHECK(driver.group().first_failure() == LocalRank(0));
   CHECK_THAT(ports.written(), !ContainsSubstring("SIGTERM"));
   CHECK(driver.group().spared_until() == ports.now_ + 1s);

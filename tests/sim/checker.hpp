@@ -180,9 +180,9 @@ class Checker {
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
-  std::optional<Stamp> judged_;   // the round that was the newest then
+  std::optional<Stamp> judged_;                    // the round that was the newest then
   std::map<std::pair<int, Stamp>, int> finished_;  // ranks of a process, in a round
-  std::set<int> successes_read_;  // processes
+  std::set<int> successes_read_;                   // processes
   bool coordinator_lost_ = false;
   bool went_unheard_ = false;               // an agent was told to go while no coordinator answered
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict

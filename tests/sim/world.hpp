@@ -1,4 +1,4 @@
-// A whole cluster in one thread: the real Run; the real Membership, NodeDriver, RoundDriver and
+// A whole cluster in one thread: the real Run; the real Membership, NodeDriver, LocalRound and
 // WorkerGroup of every agent. Processes and files are modelled, wires and clocks come from
 // network.hpp. The same seed gives the same
 // run, event by event. Whatever the real shells do not provably filter is required, not dropped: an
@@ -21,7 +21,7 @@
 
 #include "agent/explain/records.hpp"
 #include "agent/node/driver.hpp"
-#include "agent/node/round_driver.hpp"
+#include "agent/node/local_round.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/round/run.hpp"
 #include "tests/sim/checker.hpp"
@@ -202,12 +202,12 @@ class World {
     bool in_last_step = false;         // it takes no other round
     bool is_spare = false;             // between two rounds: it has taken none so far
   };
+  class RoundShell;
   /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
     protocol::StartRound round;
     int generation = 0;
-    std::unique_ptr<RoundPorts> ports;
-    std::unique_ptr<RoundDriver> driver;
+    std::shared_ptr<RoundShell> shell;
     std::vector<Worker> workers;
     int timer = 0;         // one that was replaced or cancelled never comes
     bool opening = false;  // the files
@@ -232,7 +232,7 @@ class World {
       stop_began.reset();
       stopping_since.reset();
     }
-    [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
+    [[nodiscard]] bool ending() const;
     [[nodiscard]] bool started() const;  // any worker, ever
   };
   struct Node {
@@ -260,12 +260,11 @@ class World {
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
-    std::map<int, Worker> carried;   // by local rank, between two groups
-    RoundDriver::Trained trained{};  // the workers of the last group
+    std::map<int, Worker> carried;  // by local rank, between two groups
+    LocalRound::Trained trained{};  // the workers of the last group
     std::optional<int> exit_code;
   };
   class Ports;
-  class GroupPorts;
   struct Connection {
     int node = -1;
     int process = -1;
@@ -342,7 +341,7 @@ class World {
   [[nodiscard]] explain::RoundRecord* round_now(int node);
 
   // world_signals.cpp
-  void deliver_signal(int node, const client::DeliverSignal& deliver);
+  void deliver_signal(int node);
   void expect_signal(const std::vector<int>& ids);
   [[nodiscard]] bool is_in_touch(int node) const;
 

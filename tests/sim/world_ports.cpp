@@ -1,6 +1,6 @@
 // What the driver of a simulated agent asks for is done in the world.
+#include "tests/sim/round_shell.hpp"
 #include "tests/sim/words.hpp"
-#include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
 
@@ -61,9 +61,9 @@ class World::Ports final : public NodePorts {
     check();
     world_.stop_group(id_, order);
   }
-  void deliver_signal(const client::DeliverSignal& deliver) override {
+  void deliver_signal(const client::DeliverSignal&) override {
     check();
-    world_.deliver_signal(id_, deliver);
+    world_.deliver_signal(id_);
   }
   void check_hang(const client::CheckHang& order) override {
     check();
@@ -71,7 +71,7 @@ class World::Ports final : public NodePorts {
   }
   void pass_stop_signal(int signal) override { world_.pass_stop_signal(id_, signal); }
   [[nodiscard]] bool failure_is_pending() const override {
-    return node().group->driver->failure_is_unreported();
+    return node().group->shell->round().failure_is_unreported();
   }
   void arm_timer(TimePoint deadline) override {
     check();

@@ -28,11 +28,9 @@ void World::notify_agents(const std::vector<int>& ids, int signal) {
   }
 }
 
-void World::deliver_signal(int id, const client::DeliverSignal& deliver) {
+void World::deliver_signal(int id) {
   Node& node = nodes_[index(id)];
-  if (!node.group) return;
-  ++node.group->signals;
-  static_cast<void>(node.group->driver->pass_on(deliver.signal));
+  if (node.group) ++node.group->signals;
 }
 
 bool World::is_in_touch(int id) const {

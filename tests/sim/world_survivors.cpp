@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/limits.hpp"
-#include "tests/sim/world.hpp"
+#include "tests/sim/round_shell.hpp"
 
 namespace ddprun::sim {
 
@@ -32,7 +32,8 @@ void World::take_round(int id, int generation, LocalRank rank) {
   if (!worker.alive || worker.joined) return;  // another one is in its place
   worker.joined = true;
   worker.trains_in = key_of(group.round.stamp);
-  on_group_thread(id, generation, [rank](const Group& its) { its.driver->joined(rank); });
+  on_group_thread(id, generation,
+                  [rank](const Group& its) { its.shell->feed(local::Joined{rank}); });
 }
 
 // All ranks of a round end with 0 at times of their own, since they agreed to.
@@ -74,7 +75,7 @@ void World::say_survives(int id, int generation, LocalRank rank) {
   timeline_.after(random_.between(Duration(0), seconds(1)), [this, id, generation, rank, number] {
     on_group_thread(id, generation, [rank, number](const Group& its) {
       const Worker& worker = its.workers[index(rank.value())];
-      if (worker.awaited && worker.number == number) its.driver->survives(rank);
+      if (worker.awaited && worker.number == number) its.shell->feed(local::Survives{rank});
     });
   });
 }
@@ -106,7 +107,7 @@ void World::see_late_exit(int id, LocalRank rank) {
 
 // Some of those that are held end, at once or while the others are stopped.
 void World::lose_held(int id) {
-  for (const LocalRank rank : nodes_[index(id)].group->driver->group().held()) {
+  for (const LocalRank rank : nodes_[index(id)].group->shell->group().held()) {
     if (options_.steady || !random_.chance(10)) continue;
     const Duration soon = 4 * options_.delay_max;
     lose_kept(id, rank, random_.chance(50) ? soon : kStopGrace + Duration(kWaitAfterKill));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "agent/node/kill_order.hpp"
-#include "tests/sim/world.hpp"
+#include "tests/sim/round_shell.hpp"
 
 namespace ddprun::sim {
 
@@ -92,7 +92,7 @@ void World::see_exit(int id, int generation, LocalRank rank, ExitStatus status) 
   worker.unknown = nodes_[index(id)].options.blind && others && !options_.survivor_percent;
   if (!worker.unknown) signal_helper(id, generation, rank, worker.signal);
   const bool left = worker.unknown || worker.helper_alive;
-  group.driver->exited(rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing);
+  group.shell->exited(rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing);
   if (others) return;
   for (int other = 0; other < static_cast<int>(group.workers.size()); ++other) {
     timeline_.after(Duration(0), [this, id, generation, other] {
@@ -106,7 +106,7 @@ void World::look_again(int id, int generation, LocalRank rank) {
     Worker& worker = group_of(id, generation)->workers[index(rank.value())];
     if (!std::exchange(worker.unknown, false)) return;
     if (worker.helper_alive) return signal_helper(id, generation, rank, worker.signal);
-    group_of(id, generation)->driver->emptied(rank);
+    group_of(id, generation)->shell->feed(local::Emptied{rank});
   });
 }
 
@@ -128,7 +128,8 @@ void World::end_helper(int id, int generation, LocalRank rank) {
   Worker& worker = group->workers[index(rank.value())];
   if (!std::exchange(worker.helper_alive, false)) return;
   if (worker.awaited || worker.unknown) return;  // then the next look finds nothing
-  on_group_thread(id, generation, [rank](const Group& its) { its.driver->emptied(rank); });
+  on_group_thread(id, generation,
+                  [rank](const Group& its) { its.shell->feed(local::Emptied{rank}); });
 }
 
 void World::leave_helpers(int id, Helpers helpers, Duration time) {
@@ -194,7 +195,7 @@ void World::disturb_siblings(int id) {
     const ExitStatus status = ExitStatus::exited(random_.chance(20) ? 0 : 1);
     timeline_.after(time, [this, id, generation = node.group->generation, rank, status] {
       const Group* group = group_of(id, generation);
-      if (group == nullptr || !group->driver->group().spared_until()) return;
+      if (group == nullptr || !group->shell->group().spared_until()) return;
       group_of(id, generation)->workers[index(rank)].complains = random_.chance(50);
       exit_worker(id, generation, LocalRank(rank), status);
     });
@@ -206,15 +207,14 @@ void World::give_up_ranks(int id, const std::string& no_restart) {
   const Node& node = nodes_[index(id)];
   if (!node.group || !node.group->running) return;
   on_group_thread(id, node.group->generation, [this, id, no_restart](const Group& group) {
-    RoundDriver& driver = *group.driver;
-    const bool healthy = driver.group().state() == GroupState::kHealthy;
-    if (!healthy || driver.group().running().empty()) return;
+    const bool healthy = group.shell->group().state() == GroupState::kHealthy;
+    if (!healthy || group.shell->group().running().empty()) return;
     say(host_of(id) + " gives up its ranks: they hang");
     const protocol::RoundStamp stamp = group.round.stamp;
     checker_.on_group_failed(stamp);
     Finding why{"HANG", "no progress", {}, {}, "", ""};
     why.no_restart = no_restart;
-    driver.give_up({LocalRank(0), 114, std::move(why), ""});
+    group.shell->give_up({LocalRank(0), 114, std::move(why), ""});
     disturb_peers(stamp, id);
   });
 }

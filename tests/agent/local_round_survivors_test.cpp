@@ -1,5 +1,5 @@
 // The order of events in a round whose workers survive a change of it.
-#include "tests/agent/written_ports.hpp"
+#include "tests/agent/written_round.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -7,19 +7,19 @@ using namespace ddprun::test;
 
 namespace {
 
-constexpr auto kNext = RoundDriver::Then::kNextRound;
+constexpr auto kNext = StopOrdered::Then::kNextRound;
 
 /// A round of two workers that may be kept; these run since an earlier round.
 struct Kept {
-  WrittenPorts ports;
-  RoundDriver driver;
+  Written ports;
+  WrittenRound driver;
 
   explicit Kept(const std::vector<LocalRank>& carried = {})
-      : driver(ports, Round(2), {2, 30s, 10s, 60s, carried}, TimePoint(990s),
-               RoundDriver::Elsewhere::kNoRanks, Round(1)) {
-    ports.driver_ = &driver;
-    ports.survivors_ = {carried.begin(), carried.end()};
-  }
+      : driver(ports, {Round(2),
+                       {2, 30s, 10s, 60s, carried},
+                       TimePoint(990s),
+                       LocalRound::Elsewhere::kNoRanks,
+                       Round(1)}) {}
   void run() {
     driver.begin();
     driver.files_opened({}, {});
@@ -38,7 +38,7 @@ const auto kKill = ExitStatus::signaled(SIGKILL);
 TEST_CASE("a worker that survives is kept for the next round, and one that does not is stopped") {
   Kept round;
   round.run();
-  round.ports.survivors_.insert(LocalRank(0));
+  round.driver.survives(LocalRank(0));
   round.exits(1, kKill);
   CHECK(round.ports.written() == "catch up 1, log failure of 1, others 0, look 1");
   round.driver.end(SIGTERM, 30s, kNext);
@@ -55,8 +55,8 @@ TEST_CASE("a worker that survives is kept for the next round, and one that does 
 TEST_CASE("a stop that comes before the next round has taken them ends those that were released") {
   Kept round;
   round.run();
-  round.ports.survivors_.insert(LocalRank(0));
-  round.ports.survivors_.insert(LocalRank(1));
+  round.driver.survives(LocalRank(0));
+  round.driver.survives(LocalRank(1));
   round.driver.end(SIGTERM, 30s, kNext);
   CHECK(round.ports.written() == "over");
   round.driver.end(SIGTERM, 30s);
@@ -97,7 +97,7 @@ TEST_CASE("a carried worker that ends before it has joined is started again, and
   CHECK(round.ports.written() == "1 starts again, post 1");
   round.driver.spawn_due(LocalRank(1));
   CHECK(round.ports.written() == "start 1, recovered: 1 kept, 1 started");
-  CHECK_FALSE(round.driver.has_exited(LocalRank(1)));
+  CHECK_FALSE(round.driver.round().has_exited(LocalRank(1)));
   round.exits(0, kDone);
   round.exits(1, kDone);
   CHECK(round.ports.written() == "succeeded, over");
@@ -158,14 +158,13 @@ TEST_CASE("an order to tell a worker that has been held again meanwhile is void"
   CHECK(round.driver.released().size() == 2);
 }
 
-TEST_CASE("a signal that ends nothing reaches workers that are held, too") {
+TEST_CASE("workers that are held live, for signals that end nothing, too") {
   Kept round;
   round.run();
-  round.ports.survivors_.insert(LocalRank(0));
+  round.driver.survives(LocalRank(0));
   round.exits(1, kKill);
   (void)round.ports.written();
-  CHECK(round.driver.pass_on(SIGUSR1).ranks == 1);
-  CHECK(round.ports.written() == "pass on 0");
+  CHECK(round.driver.round().living() == std::vector{LocalRank(0)});
 }
 
 TEST_CASE("files that cannot be made end a round with carried workers like one without") {
@@ -179,10 +178,10 @@ TEST_CASE("files that cannot be made end a round with carried workers like one w
 TEST_CASE("a worker whose link has ended does not survive any more") {
   Kept round({LocalRank(0), LocalRank(1)});
   round.run();
-  round.ports.survivors_.erase(LocalRank(0));
   round.driver.joined(LocalRank(0));
   round.driver.joined(LocalRank(1));
   (void)round.ports.written();
+  round.driver.survives(LocalRank(0), false);
   round.driver.end(SIGTERM, 30s, kNext);
   CHECK(round.ports.written() == "SIGTERM 0");
 }
@@ -203,7 +202,8 @@ TEST_CASE("a worker that cannot be told of a round is killed and started again, 
 TEST_CASE("a worker that ends with 0 while it is held has finished its round") {
   Kept round;
   round.run();
-  round.ports.survivors_ = {LocalRank(0), LocalRank(1)};
+  round.driver.survives(LocalRank(0));
+  round.driver.survives(LocalRank(1));
   round.driver.end(SIGTERM, 30s, kNext);
   round.exits(1, kDone);
   CHECK(round.driver.trained().round == Round(2));
@@ -242,7 +242,6 @@ TEST_CASE("workers that finished are remembered while the others have taken no n
   Kept round({LocalRank(0), LocalRank(1)});
   round.run();
   round.exits(0, kDone);
-  round.ports.survivors_ = {LocalRank(1)};
   round.driver.end(SIGTERM, 30s, kNext);
   CHECK(round.driver.trained().round == Round(1));
   CHECK(round.driver.trained().finished == std::vector{LocalRank(0)});

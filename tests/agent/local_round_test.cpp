@@ -1,5 +1,6 @@
 // The order of events in one round.
-#include "tests/agent/written_ports.hpp"
+#include "agent/config/passed_signals.hpp"
+#include "tests/agent/written_round.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -319,45 +320,21 @@ TEST_CASE("what a worker left behind is told, unless it is gone by now") {
   CHECK(round.ports.written() == "over");
 }
 
-TEST_CASE("an exit says when it was and which signal was passed on before") {
+TEST_CASE("an exit says when it was") {
   TwoWorkers round;
   round.run();
-  round.driver.pass_on(SIGUSR1);
-  CHECK(round.ports.written() == "pass on 0, pass on 1");
   round.ports.now_ += 7s;
   round.exits(0, kFailed);
   round.driver.evidence_found({});
-  CHECK(round.ports.failure_.passed_signal == SIGUSR1);
   CHECK(round.ports.failure_.after == 7s);
   CHECK(round.ports.failure_.since_start == 17s);
 }
 
-TEST_CASE("a signal that is passed on reaches ranks that take it, unless it is forced on all") {
-  using Answer = RoundPorts::Answer;
-  TwoWorkers round;
-  round.run();
-  round.ports.answers_ = {Answer::kEnds, Answer::kTakes};
-  CHECK(round.driver.ended_by(SIGUSR1) == std::vector{Rank(0)});
-  const auto passed = round.driver.pass_on(SIGUSR1);
-  CHECK(round.ports.written() == "pass on 1");
-  CHECK(passed.ranks == 1);
-  CHECK(passed.ends == std::vector{Rank(0)});
-  CHECK(round.driver.pass_on(SIGUSR1, true).ranks == 2);
-  CHECK(round.ports.written() == "pass on 0, pass on 1");
-  round.ports.answers_ = {Answer::kIgnores, Answer::kIgnores};
-  CHECK(round.driver.ended_by(SIGUSR1).empty());
-  CHECK(round.driver.pass_on(SIGUSR1).ranks == 0);
-  CHECK(round.ports.written() == "");
-}
-
 TEST_CASE("an exit names the signal that ended it, whichever was passed on last") {
   const auto passed = [](const ExitStatus& status) {
-    TwoWorkers round;
-    round.run();
-    for (const int number : {SIGUSR1, SIGINT, SIGUSR2}) round.driver.pass_on(number);
-    round.exits(0, status);
-    round.driver.evidence_found({});
-    return round.ports.failure_.passed_signal;
+    PassedSignals signals;
+    for (const int number : {SIGUSR1, SIGINT, SIGUSR2}) signals.add(number);
+    return signals.explaining(status);
   };
   CHECK(passed(ExitStatus::signaled(SIGUSR1)) == SIGUSR1);
   CHECK(passed(ExitStatus::exited(128 + SIGUSR1)) == SIGUSR1);
@@ -387,11 +364,10 @@ TEST_CASE("a failure that had no line has one in the result, a success has none"
 }
 
 TEST_CASE("workers that fail alike after a failure on another node are counted there") {
-  WrittenPorts ports;
+  Written ports;
   WorkerGroup::Options options{2, 30s};
   options.failure_grace = 1s;
-  RoundDriver driver(ports, Round(1), options, TimePoint(990s));
-  ports.driver_ = &driver;
+  WrittenRound driver(ports, {Round(1), options, TimePoint(990s)});
   ports.last_lines_ = {"rank 2: no such file", "rank 3: no such file"};
   driver.begin();
   driver.files_opened({}, {});

@@ -1,14 +1,26 @@
-// What a round on one node came to: the result of a RoundDriver.
+// What a round on one node came to: the result of a LocalRound.
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "agent/node/round_driver.hpp"
+#include "agent/node/local_round.hpp"
 
 namespace ddprun {
 
-RoundResult RoundDriver::result() const {
+namespace {
+
+/// A rank that waited for others while it handled an exception of its own loses them in the failure
+/// grace, and tells then.
+void add_raised(RankFacts& facts, const local::Raised& raised) {
+  if (!raised.complaint || raised.exception.empty()) return;
+  facts.raised = raised.exception;
+  facts.complaint = raised.complaint;
+}
+
+}  // namespace
+
+RoundResult LocalRound::result(const Ends& ends) const {
   RoundResult all;
   all.state = group_.outcome();
   if (group_.first_failure()) all.failure = first_failure();
@@ -16,33 +28,45 @@ RoundResult RoundDriver::result() const {
   all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();
   all.spared = group_.spared();
-  all.ranks = facts();
+  all.ranks = facts(ends);
   all.waits = waits_;
-  all.other_failure = other_failure();
   const std::optional<LocalRank> first = first_here();
-  for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i, first) ? 1 : 0;
+  all.other_failure = other_failure(first, ends);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
-    if (!ended.status) continue;
-    all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
-    if (workers_[i].by_itself) continue;
-    if (failed_alike(i, first)) continue;
+    const bool alike = failed_alike(i, first, ends);
+    all.alike += alike ? 1 : 0;
+    if (ended.status) all.descendants += ends.at(i).descendants;
+    if (!ended.status || workers_[i].by_itself || alike) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.had_to_be_killed()) ++all.killed;
   }
+  const auto of = [&ends](LocalRank rank) {
+    return ends.at(static_cast<std::size_t>(rank.value()));
+  };
   for (const LocalRank rank : group_.running()) {
-    all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});
+    all.unkillable.push_back({of(rank).worker, "", of(rank).stuck});
   }
   // Whether a rank left anything may have been unknown until now, because others lived.
   for (const LocalRank rank : group_.leaving()) {
-    const std::vector<std::string> left = ports_.left_behind(rank);
-    if (left.empty()) continue;
-    all.unkillable.push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});
+    const AtEnd end = of(rank);
+    if (!end.left.empty()) {
+      all.unkillable.push_back({end.worker, left_behind_text(end.left), end.stuck});
+    }
   }
   return all;
 }
 
-std::vector<RankFacts> RoundDriver::facts() const {
+LocalRound::Trained LocalRound::trained() const {
+  using Taken = WorkerGroup::Taken;
+  const Taken taken = group_.taken();
+  if (taken == Taken::kBySome) return {};
+  const bool told = group_.outcome() == GroupState::kSucceeded;
+  return {taken == Taken::kByAll ? options_.round : options_.before,
+          told ? std::vector<LocalRank>() : group_.finished()};
+}
+
+std::vector<RankFacts> LocalRound::facts(const Ends& ends) const {
   std::vector<RankFacts> all = looked_;
   // The report counts back from the failure that it is about, if that was here.
   const auto first = group_.first_failure();
@@ -51,7 +75,8 @@ std::vector<RankFacts> RoundDriver::facts() const {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Worker& ended = workers_[i];
     const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(i)));
-    if (ended.exit && !ended.by_itself && record.first_signal == 0) add_raised(all[i]);
+    const bool in_grace = ended.exit && !ended.by_itself && record.first_signal == 0;
+    if (in_grace) add_raised(all[i], ends.at(i).raised);
     if (!ended.exit || !ended.by_itself) continue;
     const bool succeeded = ended.exit->status.success();
     all[i].end = succeeded ? RankEnd::kSucceeded : RankEnd::kFailed;
@@ -71,17 +96,8 @@ std::vector<RankFacts> RoundDriver::facts() const {
   return all;
 }
 
-/// A rank that waited for others while it handled an exception of its own loses them in the failure
-/// grace, and tells then.
-void RoundDriver::add_raised(RankFacts& facts) const {
-  RoundPorts::Raised raised = ports_.raised(facts.local_rank);
-  if (!raised.complaint || raised.exception.empty()) return;
-  facts.raised = std::move(raised.exception);
-  facts.complaint = std::move(raised.complaint);
-}
-
 /// By a signal that ddprun did not send it, or before ddprun sent any.
-bool RoundDriver::failed_by_itself(std::size_t rank) const {
+bool LocalRound::failed_by_itself(std::size_t rank) const {
   const Worker& ended = workers_[rank];
   if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
   const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
@@ -91,7 +107,7 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
 
 /// ddprun sends no signal in the failure grace, which another node's failure may have begun. After
 /// a witness the failure may be another one. Who was killed did not react to anything.
-bool RoundDriver::failed_in_grace(std::size_t rank) const {
+bool LocalRound::failed_in_grace(std::size_t rank) const {
   const Worker& ended = workers_[rank];
   if (given_up_ || ended.by_itself || ended.exit->status.signal() == SIGKILL) return false;
   const auto first = group_.first_failure();
@@ -101,7 +117,7 @@ bool RoundDriver::failed_in_grace(std::size_t rank) const {
 
 /// The others are compared with this failure: the first one of the round; where that was on another
 /// node, the first one here that was not stopped.
-std::optional<LocalRank> RoundDriver::first_here() const {
+std::optional<LocalRank> LocalRound::first_here() const {
   if (group_.first_failure() || given_up_) return group_.first_failure();
   std::optional<LocalRank> first;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -114,7 +130,8 @@ std::optional<LocalRank> RoundDriver::first_here() const {
 
 /// As that one did, also if a stop signal was on its way that it did not end by: one with a handler
 /// may have ended there, and its last line is older.
-bool RoundDriver::failed_alike(std::size_t rank, const std::optional<LocalRank>& first) const {
+bool LocalRound::failed_alike(std::size_t rank, const std::optional<LocalRank>& first,
+                              const Ends& ends) const {
   const Worker& ended = workers_[rank];
   const LocalRank own(static_cast<int>(rank));
   if (!first || first == own || given_up_ || !ended.exit) return false;
@@ -122,15 +139,15 @@ bool RoundDriver::failed_alike(std::size_t rank, const std::optional<LocalRank>&
   if (failure.complaint || ended.exit->complaint || ended.exit->status.success()) return false;
   const bool signalled = group_.worker(own).first_signal != 0;
   if (signalled && (ended.may_obey || ended.exit->status.by_signal())) return false;
-  const std::optional<std::string> theirs = ports_.last_line(*first);
-  const std::optional<std::string> line = ports_.last_line(own);
+  const auto& theirs = ends.at(static_cast<std::size_t>(first->value())).line;
+  const auto& line = ends.at(rank).line;
   const bool said_nothing = theirs && line && theirs->empty() && line->empty();
   if (said_nothing) return failure.status == ended.exit->status;
   return is_alike(failure.status, theirs.value_or(""), ended.exit->status, line.value_or(""));
 }
 
 /// The rank that had raised an exception first, of those that were stopped.
-std::optional<WorkerExit> RoundDriver::slow_failure() const {
+std::optional<WorkerExit> LocalRound::slow_failure() const {
   const auto raised_at = [](const Worker& one) {
     return one.raised.exception.empty() ? TimePoint::max() : one.raised.at;
   };
@@ -149,18 +166,19 @@ std::optional<WorkerExit> RoundDriver::slow_failure() const {
   return slow;
 }
 
-std::optional<WorkerExit> RoundDriver::other_failure() const {
+std::optional<WorkerExit> LocalRound::other_failure(const std::optional<LocalRank>& first,
+                                                    const Ends& ends) const {
   const Worker* earliest = nullptr;
-  const std::optional<LocalRank> first = first_here();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const bool is_first = group_.first_failure() == LocalRank(static_cast<int>(i));
-    if (is_first || !failed_by_itself(i) || failed_alike(i, first)) continue;
+    if (is_first || !failed_by_itself(i) || failed_alike(i, first, ends)) continue;
     if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
   }
   if (earliest == nullptr) return slow_failure();
+  const auto rank = static_cast<std::size_t>(earliest - workers_.data());
   std::optional<WorkerExit> other = earliest->exit;
-  other->in_grace = failed_in_grace(static_cast<std::size_t>(earliest - workers_.data()));
-  const std::string line = ports_.last_line(other->worker.local_rank).value_or("");
+  other->in_grace = failed_in_grace(rank);
+  const std::string line = ends.at(rank).line.value_or("");
   if (other->lines.empty() && !line.empty()) other->lines = {line};
   return other;
 }

@@ -1,0 +1,100 @@
+// The signals that a round sends to its workers, and what they do to them.
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/config/received_signal.hpp"
+#include "agent/events/run_events.hpp"
+#include "agent/proc/process_facts.hpp"
+#include "agent/workers/round.hpp"
+
+namespace ddprun {
+
+void RoundRunner::act(const Signal& action) {
+  note_obedience(action.rank, action.signal);
+  if (action.spares_pipe_ends) return kill_but_pipe_ends(action.rank);
+  signal_group(action.rank, action.signal);
+}
+
+// After a failure: its exit may be the answer to the signal.
+void RoundRunner::note_obedience(LocalRank rank, int signal) {
+  Worker& target = worker(rank);
+  const bool counts = round_.group().first_failure() && !round_.has_exited(rank);
+  if (!counts || target.may_obey) return;
+  target.may_obey = may_handle(target.child->pid(), signal);
+}
+
+// While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
+// worker does. What is stopped (SIGSTOP, Ctrl-Z) acts on no other signal before it is continued.
+void RoundRunner::signal_group(LocalRank rank, int signal) {
+  record_signal(signal);
+  Worker& target = worker(rank);
+  if (target.descendants) return target.descendants->signal(signal);
+  const auto& leaf = target.child->leaf();
+  if (leaf && target.last_signal == 0) {
+    const auto members = leaf->members();
+    target.descendants_at_stop =
+        static_cast<int>(std::count_if(members.begin(), members.end(), [&](pid_t member) {
+          return member != target.child->pid();
+        }));
+  }
+  target.last_signal = signal;
+  if (signal == SIGKILL && leaf) leaf->kill();
+  target.child->signal_group(signal);
+}
+
+// Its group gets it a moment later: see StopStage::kSwept.
+void RoundRunner::kill_but_pipe_ends(LocalRank rank) {
+  record_signal(SIGKILL);
+  Worker& target = worker(rank);
+  target.spares_pipe_ends = true;
+  if (target.descendants) return target.descendants->kill_but_pipe_ends();
+  ::kill(target.child->pid(), SIGKILL);
+}
+
+int RoundRunner::descendants_ended(LocalRank rank) const {
+  const Worker& target = worker(rank);
+  const int signalled = target.descendants ? target.descendants->signalled() : 0;
+  return std::max(signalled, target.descendants_at_stop);
+}
+
+RoundRunner::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
+  const pid_t process = worker(rank).child->pid();
+  if (!ends_by_default(signal) || ddprun::handles(process, signal)) return Answer::kTakes;
+  return ignores(process, signal) ? Answer::kIgnores : Answer::kEnds;
+}
+
+RoundRunner::PassedOn RoundRunner::pass_on(int signal, bool force) {
+  PassedOn passed;
+  for (const LocalRank rank : round_.living()) {
+    Worker& target = worker(rank);
+    const Answer answer = force ? Answer::kTakes : answer_to(rank, signal);
+    if (answer == Answer::kEnds) passed.ends.push_back(target.plan.rank);
+    if (answer != Answer::kTakes) continue;
+    target.passed.add(signal);
+    ::kill(target.child->pid(), signal);  // alone: its data loaders rarely expect a signal
+    ++passed.ranks;
+  }
+  return passed;
+}
+
+std::vector<Rank> RoundRunner::ended_by(int signal) const {
+  std::vector<Rank> ranks;
+  for (const LocalRank rank : round_.living()) {
+    if (answer_to(rank, signal) == Answer::kEnds) ranks.push_back(worker(rank).plan.rank);
+  }
+  return ranks;
+}
+
+// One event for all workers of a stop. One that has not joined is killed alone.
+void RoundRunner::record_signal(int signal) {
+  const bool alone = round_.group().state() == GroupState::kHealthy;
+  if (!alone && signal == std::exchange(recorded_signal_, signal)) return;
+  if (inputs_.warm) inputs_.warm->look();
+  const auto workers = alone ? 1 : static_cast<int>(round_.group().running().size());
+  const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
+  inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+}
+
+}  // namespace ddprun
