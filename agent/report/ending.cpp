@@ -62,6 +62,12 @@ constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", "---
 // ended.
 constexpr std::array<std::string_view, 1> kOfThread = {"Exception in thread "};
 
+/// "Process SpawnProcess-1:", above the traceback of a process of Python's multiprocessing.
+bool is_of_child(std::string_view line) {
+  line = without_rank(line);
+  return line.starts_with("Process ") && line.ends_with(":") && line.find('-') != line.npos;
+}
+
 /// Where the last heading before line `end` stands; `end` if there is none.
 std::size_t heading_before(const LineViews& lines, std::size_t end) {
   for (std::size_t at = end; at > 0; --at) {
@@ -197,6 +203,20 @@ bool is_noise(std::string_view line) {
   return (has_text(line, "Warning: ") && has_text(line, ".py:")) || has_text(line, " NCCL INFO ");
 }
 
+bool is_log_record(std::string_view line) {
+  constexpr std::array<std::string_view, 6> kLevels = {"DEBUG", "INFO",     "WARNING",
+                                                       "ERROR", "CRITICAL", "WARN"};
+  return std::any_of(kLevels.begin(), kLevels.end(), [&](std::string_view level) {
+    const auto at = line.find(level);
+    if (at == std::string_view::npos) return false;
+    const std::string_view behind = line.substr(at + level.size());
+    const bool begins =
+        at == 0 || std::string_view(" [|:(-").find(line[at - 1]) != std::string_view::npos;
+    return begins && !behind.empty() &&
+           std::string_view(" ]|:)-").find(behind[0]) != std::string_view::npos;
+  });
+}
+
 bool reports_failure(std::string_view line) {
   constexpr std::array<std::string_view, 3> kWords = {"FATAL", "CRITICAL", "ERROR"};
   line = without_rank(line);
@@ -214,6 +234,16 @@ bool reports_failure(std::string_view line) {
 
 namespace {
 
+/// An exception that was not caught is shown from the module down. From a function down: that
+/// function caught it.
+bool begins_in_function(const LineViews& lines, std::size_t heading) {
+  constexpr std::array<std::string_view, 3> kOutermost = {
+      ", in <module>", ", in _run_module_as_main", ", in _run_code"};
+  if (heading + 1 >= lines.size()) return false;
+  const std::string_view frame = lines[heading + 1];
+  return has_text(frame, "File \"") && has_text(frame, ", in ") && !has_any_text(frame, kOutermost);
+}
+
 /// The function returns the exception of a chain whose last traceback begins with that heading.
 Traceback traceback_at(const LineViews& lines, std::size_t heading) {
   Traceback found;
@@ -227,7 +257,12 @@ Traceback traceback_at(const LineViews& lines, std::size_t heading) {
     heading = earlier;
   }
   found.is_of_thread = heading > 0 && starts_with_any(lines[heading - 1], kOfThread);
-  found.begin = heading - (found.is_of_thread ? 1 : 0);
+  found.is_of_child = heading > 0 && is_of_child(lines[heading - 1]);
+  // Of that exception Python ends by SIGINT, and not with a code.
+  const bool is_interrupt = found.exception < lines.size() &&
+                            without_rank(lines[found.exception]).starts_with("KeyboardInterrupt");
+  found.is_caught = is_interrupt || begins_in_function(lines, heading);
+  found.begin = heading - (found.is_of_thread || found.is_of_child ? 1 : 0);
   const auto first = lines.begin() + static_cast<std::ptrdiff_t>(heading);
   const auto link = std::find_if(first, lines.end(), links_tracebacks);
   const auto next = std::find_if(link, lines.end(), [](std::string_view line) {
@@ -238,16 +273,6 @@ Traceback traceback_at(const LineViews& lines, std::size_t heading) {
   return found;
 }
 
-/// An exception that was not caught is shown from the module down. From a function down: that
-/// function caught it.
-bool begins_in_function(const LineViews& lines, std::size_t heading) {
-  constexpr std::array<std::string_view, 3> kOutermost = {
-      ", in <module>", ", in _run_module_as_main", ", in _run_code"};
-  if (heading + 1 >= lines.size()) return false;
-  const std::string_view frame = lines[heading + 1];
-  return has_text(frame, "File \"") && has_text(frame, ", in ") && !has_any_text(frame, kOutermost);
-}
-
 /// A program that failed to import has no thread yet, and many can do without a module.
 bool is_of_import(const LineViews& lines, const Traceback& traceback) {
   if (traceback.exception >= lines.size()) return false;
@@ -255,21 +280,43 @@ bool is_of_import(const LineViews& lines, const Traceback& traceback) {
   return name.starts_with("ImportError: ") || name.starts_with("ModuleNotFoundError: ");
 }
 
+/// Whether behind line `at` there are only tracebacks of threads and children, and those that
+/// functions caught, with what introduces them.
+bool only_asides_follow(const LineViews& lines, std::size_t at) {
+  std::size_t introduced = 0;
+  while (at < lines.size()) {
+    if (is_traceback_heading(lines[at])) {
+      introduced = 0;
+      at = exception_after(lines, at) + 1;
+      continue;
+    }
+    const bool is_plain = !is_noise(lines[at]) && !is_of_child(lines[at]) &&
+                          !starts_with_any(lines[at], kOfThread) &&
+                          !has_any_text(lines[at], kIgnored);
+    if (is_plain && ++introduced > kIntroductionLines) return false;
+    ++at;
+  }
+  return introduced == 0;
+}
+
 }  // namespace
 
 std::optional<Traceback> last_traceback(const LineViews& lines) {
   const std::size_t last = heading_before(lines, lines.size());
   if (last == lines.size()) return std::nullopt;
-  Traceback found = traceback_at(lines, last);
-  // Python waits for threads after the exception of its main thread, which some do not survive.
-  for (Traceback before = found; before.is_of_thread;) {
+  const Traceback found = traceback_at(lines, last);
+  // Python waits for threads and children after the exception of its main thread, which some do
+  // not survive, and calls hooks.
+  for (Traceback before = found; before.is_aside();) {
     const std::size_t earlier = heading_before(lines, before.begin);
     if (earlier == before.begin) break;
     before = traceback_at(lines, earlier);
-    if (before.is_of_thread) continue;
-    const Sequel sequel = sequel_of(lines, before.begin, before.end, {});
-    const bool was_caught = begins_in_function(lines, earlier) || is_of_import(lines, before);
-    return sequel.lines.empty() && !was_caught ? before : found;
+    if (before.is_aside()) continue;
+    const bool was_logged = before.begin > 0 && is_log_record(lines[before.begin - 1]);
+    const bool was_caught = was_logged || is_of_import(lines, before);
+    if (was_caught || !only_asides_follow(lines, before.end)) return found;
+    before.is_followed = true;
+    return before;
   }
   return found;
 }
@@ -282,7 +329,8 @@ Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
                  const std::optional<ExitStatus>& status) {
   Sequel sequel;
   for (std::size_t at = end; at < lines.size(); ++at) {
-    if (has_any_text(lines[at], kIgnored) || starts_with_any(lines[at], kOfThread)) {
+    const bool is_aside = starts_with_any(lines[at], kOfThread) || is_of_child(lines[at]);
+    if (is_aside || has_any_text(lines[at], kIgnored)) {
       at = exception_after(lines, at);
     } else if (!is_noise(lines[at])) {
       sequel.lines.push_back(at);

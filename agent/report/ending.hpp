@@ -40,6 +40,9 @@ inline constexpr std::string_view kFaultReport = "Fatal Python error: ";
 
 /// What libraries print around an end, whatever that was: native frames, warnings, clean-up.
 [[nodiscard]] bool is_noise(std::string_view line);
+/// "ERROR:root:text", "2026-01-02 03:04:05 - WARNING - text": a logger puts it above a traceback,
+/// which the program has caught then.
+[[nodiscard]] bool is_log_record(std::string_view line);
 /// A line by which a program says that something failed: "FATAL: text", "... ERROR text".
 [[nodiscard]] bool reports_failure(std::string_view line);
 
@@ -51,9 +54,15 @@ struct Traceback {
   std::size_t exception = 0;  // the line that names the last exception; `end`: not found
   std::size_t end = 0;        // behind that line, or behind all lines
   bool is_of_thread = false;  // it ended a thread, but not the process
+  bool is_of_child = false;   // it ended a process of Python's multiprocessing
+  bool is_caught = false;     // a function caught it, or it is of another process
+  bool is_followed = false;   // by some of these, while Python shut down after it
+  /// It ended nothing of the process by itself.
+  [[nodiscard]] bool is_aside() const { return is_of_thread || is_of_child || is_caught; }
 };
-/// None for one that is told not to have ended anything ("Exception ignored in: ..."). One that
-/// ended a thread while Python shut down after another exception is not the last.
+/// None for one that is told not to have ended anything ("Exception ignored in: ..."). One of a
+/// thread or a child process, or of a hook that caught it, while Python shut down after another
+/// exception is not the last.
 [[nodiscard]] std::optional<Traceback> last_traceback(const LineViews& lines);
 
 /// Whether Python ends in this way when an exception is not caught: exit code 1, or a crash while

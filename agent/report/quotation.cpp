@@ -240,14 +240,21 @@ Lines from_details(const Lines& lines) {
 }
 
 /// Whether the report that begins there is of a crash of an interpreter that had ended all Python
-/// code: exit handlers and threads of libraries do that after an exception.
-bool is_of_shutdown(const Lines& lines, std::size_t report) {
+/// code: exit handlers and threads of libraries do that after an exception. The fault handler would
+/// say of another one where Python was.
+bool is_of_shutdown(const Lines& lines, const Traceback& before, std::size_t report) {
   const auto has = [&](std::string_view text) {
     return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(report), lines.end(),
                        [text](const std::string& line) { return contains_text(line, text); });
   };
-  return has("Fatal Python error: ") && !has("  File \"") &&
-         (has("<no Python frame>") || has("Python runtime state: finalizing"));
+  if (has("Fatal Python error: ")) {
+    return !has("  File \"") &&
+           (has("<no Python frame>") || has("Python runtime state: finalizing"));
+  }
+  LineViews between = views_of(lines);
+  between.resize(report);
+  return lines[report].starts_with("terminate called") && !before.is_aside() &&
+         sequel_of(between, before.begin, before.end, {}).lines.empty();
 }
 
 }  // namespace
@@ -271,7 +278,8 @@ std::vector<std::string> quotable_lines(std::string_view tail,
   if (report < lines.size() && sequel_of(views, report, report + 1, {}).went_on) {
     report = lines.size();
   }
-  if (chain && chain->begin < report && report < lines.size() && is_of_shutdown(lines, report)) {
+  if (chain && chain->begin < report && report < lines.size() &&
+      is_of_shutdown(lines, *chain, report)) {
     lines.resize(report + 1);  // the exception is the cause, the crash its consequence
   } else if (report < lines.size() && (!chain || chain->begin < report)) {
     const bool is_appendix = lines[report].starts_with(kFaultReport);
@@ -297,26 +305,6 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   append(said, shortened_sequel(after));
   return said;
 }
-
-namespace {
-
-/// "ERROR:root:text", "2026-01-02 03:04:05 - WARNING - text": a logger puts it above a traceback,
-/// which the program has caught then.
-bool is_log_record(std::string_view line) {
-  constexpr std::array<std::string_view, 6> kLevels = {"DEBUG", "INFO",     "WARNING",
-                                                       "ERROR", "CRITICAL", "WARN"};
-  return std::any_of(kLevels.begin(), kLevels.end(), [&](std::string_view level) {
-    const auto at = line.find(level);
-    if (at == std::string_view::npos) return false;
-    const std::string_view behind = line.substr(at + level.size());
-    const bool begins =
-        at == 0 || std::string_view(" [|:(-").find(line[at - 1]) != std::string_view::npos;
-    return begins && !behind.empty() &&
-           std::string_view(" ]|:)-").find(behind[0]) != std::string_view::npos;
-  });
-}
-
-}  // namespace
 
 std::string last_exception(std::string_view tail) {
   const Lines lines = lines_of(tail);

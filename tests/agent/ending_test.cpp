@@ -260,6 +260,28 @@ TEST_CASE("a thread that fails while Python shuts down after an exception is not
   CHECK(verdict_on(1, kCaughtOom + "batch halved\n" + thread).code == "W-EXIT");
 }
 
+TEST_CASE("what hooks and children print while Python shuts down is not the cause") {
+  const std::string uncaught = kTracebackHeading +
+                               "  File \"train.py\", line 9, in <module>\n    step()\n" + kFrame +
+                               "KeyError: 'labels'\n";
+  const std::string full = kTracebackHeading + "  File \"wandb.py\", line 7, in sync\n" +
+                           "OSError: [Errno 28] No space left on device\n";
+  for (const std::string& after :
+       {"ERROR:root:could not sync the run\n" + full, full,
+        "Process Process-1:\n" + kTracebackHeading +
+            "  File \"/usr/lib/python3.11/multiprocessing/process.py\", line 314, in _bootstrap\n" +
+            "_queue.Empty\n",
+        kTracebackHeading + "  File \"<string>\", line 2, in <module>\nKeyboardInterrupt\n"}) {
+    CAPTURE(after);
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), uncaught + after);
+    CHECK(judge(exit).code == "W-EXIT");
+    CHECK(exception_of(exit.lines).front() == "KeyError: 'labels'");
+  }
+  // A logger says that it was caught, and another line that the program went on.
+  CHECK(verdict_on(1, "ERROR:root:eval failed\n" + uncaught + full).code == "W-DISK");
+  CHECK(verdict_on(1, uncaught + "a\nb\nc\nd\n" + full).code == "W-DISK");
+}
+
 TEST_CASE("an exception that was caught and shown before a thread failed is not the cause") {
   const std::string thread = "Exception in thread Thread-1 (work):\n" + kTracebackHeading + kFrame +
                              "RuntimeError: loader died\n";

@@ -177,3 +177,21 @@ TEST_CASE("NCCL's own warning is quoted where only its error is in the traceback
   CHECK(verdict.code == "W-NCCL");
   CHECK(verdict.evidence == std::vector<std::string>{"earlier line: " + warning});
 }
+
+TEST_CASE("words in what a program raises about its own data name no cause") {
+  for (const std::string line :
+       {"KeyError: \"recipe 'retry_on: CUDA out of memory' is not defined\"",
+        "AssertionError: unexpected text: '[Errno 28] No space left on device'",
+        "ValueError: --oom-policy must be one of 'Cannot allocate memory', 'kill'"}) {
+    CAPTURE(line);
+    CHECK(verdict_on(raised(line)).code == "W-EXIT");
+  }
+}
+
+TEST_CASE("a data loader that died of SIGBUS is told so, and both causes that it may have") {
+  const Verdict verdict = verdict_on(
+      raised("RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. It is "
+             "possible that dataloader's workers are out of shared memory."));
+  CHECK_THAT(verdict.text, ContainsSubstring("a data-loader process died of SIGBUS"));
+  CHECK_THAT(verdict.likely, ContainsSubstring("became shorter"));
+}

@@ -227,6 +227,16 @@ TEST_CASE("a crash of Python that shuts down after an exception is no cause") {
   const WorkerExit worked = aborted(traceback + crash + "  File \"train.py\", line 7 in step\n");
   CHECK(judge(worked).code == "W-CRASH");
   CHECK(judge(aborted(crash + "  <no Python frame>\n")).code == "W-CRASH");
+  // Then its fault handler is silent.
+  const auto crashed = [&](int signal, const std::string& after) {
+    return judge(exit_of(ExitStatus::signaled(signal), traceback + after)).code;
+  };
+  CHECK(crashed(SIGSEGV, "") == "W-EXIT");
+  CHECK(crashed(SIGABRT, "free(): double free detected in tcache 2\n") == "W-EXIT");
+  CHECK(crashed(SIGABRT,
+                "terminate called after throwing an instance of 'c10::Error'\n"
+                "  what():  CUDA error: driver shutting down\n") == "W-EXIT");
+  CHECK(crashed(SIGABRT, "epoch 2 begins\n") == "W-CRASH");
 }
 
 TEST_CASE("the limit on CPU time is named, also where the kernel sends SIGKILL for it") {

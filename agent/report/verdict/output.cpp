@@ -1,4 +1,6 @@
 // What the last lines of a worker's output name: one table from words to causes.
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "agent/report/ending.hpp"
@@ -32,6 +34,9 @@ struct Symptom {
 
 constexpr const char* kGpuMemoryAdvice =
     "a smaller batch; nvidia-smi shows who else uses the GPU; this is GPU memory, not RAM";
+// PyTorch itself says "might" and "possible".
+constexpr const char* kShortMapping =
+    "shared memory ran out, or a file that it had mapped became shorter";
 constexpr const char* kLaunchBlocking = "CUDA_LAUNCH_BLOCKING=1 to see which call it was";
 constexpr const char* kThreadAdvice =
     "ulimit -u, the pids limit of the container (docker run --pids-limit, pod limits), fewer "
@@ -41,8 +46,10 @@ constexpr const char* kThreadAdvice =
 // The first entry that a line contains counts, so the more special one stands first.
 constexpr Symptom kSymptoms[] = {
     // Shared memory
-    {"insufficient shared memory (shm)", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
-     kSharedByLoaders, kMoreSharedMemory},
+    {"killed by signal: Bus error", "W-SHM", "a data-loader process died of SIGBUS",
+     Measure::kSharedMemory, kShortMapping, kMoreSharedMemory},
+    {"insufficient shared memory (shm)", "W-SHM", "a data-loader process died of SIGBUS",
+     Measure::kSharedMemory, kShortMapping, kMoreSharedMemory},
     {"out of shared memory", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
      kSharedByLoaders, kMoreSharedMemory},
     {"unable to allocate shared memory(shm)", "W-SHM", "shared memory ran out",
@@ -52,8 +59,6 @@ constexpr Symptom kSymptoms[] = {
      "", kMoreSharedMemory},
     {"No space left on device: '/psm_", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
      "", kMoreSharedMemory},
-    {"killed by signal: Bus error", "W-SHM", "a data-loader process died of SIGBUS",
-     Measure::kSharedMemory, "shared memory ran out", kMoreSharedMemory},
     // Disks
     {"No space left on device", "W-DISK", "no space is left on a file system", Measure::kDisks, "",
      "df -h and df -i on that host; another --log-dir or TMPDIR if the full one is theirs"},
@@ -196,9 +201,18 @@ char letter_of(Measure measure) {
   }
 }
 
+/// "KeyError: text": what programs raise about their own data, in which any words can stand.
+bool is_about_data(std::string_view line) {
+  constexpr std::array<std::string_view, 7> kNames = {"KeyError",  "ValueError", "AssertionError",
+                                                      "TypeError", "IndexError", "AttributeError",
+                                                      "NameError"};
+  const std::string_view name = line.substr(0, line.find(':'));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
   for (const TellingLine& line : telling_lines(exit)) {
-    if (line.is_certain != is_certain) continue;
+    if (line.is_certain != is_certain || is_about_data(line.text)) continue;
     for (const Symptom& symptom : kSymptoms) {
       const bool alone = *symptom.also == '\0' || quotes(exit, symptom.also);
       if (alone && line.text.find(symptom.text) != std::string_view::npos) return &symptom;

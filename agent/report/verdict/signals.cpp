@@ -69,11 +69,28 @@ std::string crash_advice(const WorkerExit& exit) {
   return by_systemd ? "coredumpctl gdb " + std::to_string(exit.worker.pid) : "";
 }
 
-/// The exception ended the program; the crash of what shut down after it is no cause.
+/// What the allocator of libc says before it aborts.
+bool is_of_allocator(std::string_view line) {
+  constexpr std::array<std::string_view, 6> kWords = {
+      "double free or corruption", "free(): ", "malloc", "munmap_chunk(): ", "corrupted ", "*** "};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [line](std::string_view word) { return line.starts_with(word); });
+}
+
+/// The exception ended the program; the crash of what shut down after it is no cause. While Python
+/// runs, its fault handler speaks of a crash.
 bool ended_by_exception(const WorkerExit& exit) {
   if (exit.lines.empty() || !is_traceback_heading(exit.lines.front())) return false;
   const std::string_view last = exit.lines.back();
-  return last.starts_with("terminate called") || last.starts_with("Fatal Python error: ");
+  if (last.starts_with("terminate called") || last.starts_with(kFaultReport)) return true;
+  if (quotes(exit, kFaultReport)) return false;
+  const LineViews lines = views_of(exit.lines);
+  const auto traceback = last_traceback(lines);
+  if (!traceback || traceback->begin != 0 || traceback->is_aside()) return false;
+  const Sequel sequel = sequel_of(lines, 0, traceback->end, {});
+  return traceback->is_followed ||
+         std::all_of(sequel.lines.begin(), sequel.lines.end(),
+                     [&lines](std::size_t at) { return is_of_allocator(lines[at]); });
 }
 
 Verdict bus_error(const WorkerExit& exit) {
