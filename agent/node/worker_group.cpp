@@ -76,7 +76,7 @@ void WorkerGroup::on(const Spawned& event) {
   WorkerRecord& worker = record(event.rank);
   if (worker.carried == WorkerRecord::Carried::kWaits) {
     worker.carried = WorkerRecord::Carried::kTold;
-    if (!event.told) send(event.rank, SIGKILL);
+    worker.untold = !event.told;
   } else {
     DDPRUN_ASSERT(worker.life == WorkerRecord::Life::kSpawning);
     worker.life = WorkerRecord::Life::kRunning;
@@ -108,6 +108,7 @@ void WorkerGroup::on(const Exited& event) {
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
   worker.ended_at = now_;
+  if (not_joined) worker.finished_before = worker.finished_before || finished(event);
   if (held) return on_held_exit(event.rank);
   // In a stop it is an answer to the signal, or to the loss of a peer.
   if (runs_here() && is_first_failure({now_, event.status, worker.first_signal}, failed_at_)) {

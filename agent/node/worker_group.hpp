@@ -43,6 +43,9 @@ namespace ddprun {
 
 // From SIGTERM to SIGKILL of what a worker left behind.
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
+// A carried worker that cannot be told of the round, because its link has ended, is about to end:
+// it has so long, then SIGKILL.
+inline constexpr Duration kUntoldMax = std::chrono::seconds(2);
 // Stragglers that end within this time are not logged.
 inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 
@@ -185,6 +188,7 @@ struct WorkerRecord {
   bool again = false;                // it had not taken this round: to be started again
   bool finished_before = false;      // one here exited with 0 in the round before
   bool is_spare = false;             // it has taken no round so far
+  bool untold = false;               // it could not be told of this round
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
   int last_signal = 0;
@@ -278,10 +282,12 @@ class WorkerGroup {
   void give_way(const StopOrdered& event);
   void stop_anew(int signal, Duration spare = {});
   void start_again(const Exited& event);
+  [[nodiscard]] bool finished(const Exited& event) const;
   void tell_if_all_finished();
   void spawn_again(LocalRank rank);
   void watch_joins();
   void on_join_timer();
+  [[nodiscard]] bool any_untold() const;
   [[nodiscard]] bool runs_here() const;
   void spawn_next();
   void begin_stop(int signal, Duration spare = {});

@@ -49,16 +49,21 @@ bool WorkerGroup::runs_here() const {
 // has not begun for it. If all ranks of the run end with 0 so, it has succeeded meanwhile.
 void WorkerGroup::start_again(const Exited& event) {
   WorkerRecord& worker = record(event.rank);
-  const bool itself = worker.first_signal == 0 && !worker.is_spare;
-  const bool finished = worker.finished_before || (event.status.success() && itself);
+  const bool has_finished = worker.finished_before || finished(event);
   worker = WorkerRecord{};
   worker.again = true;
-  worker.finished_before = finished;
+  worker.finished_before = has_finished;
   actions_.push_back(LogAgain{event.rank});
   tell_if_all_finished();
   if (event.left == LeftBehind::kNothing) return spawn_again(event.rank);
   worker.life = WorkerRecord::Life::kLeaving;
   actions_.push_back(Signal{event.rank, SIGKILL});
+}
+
+/// Of a carried worker that has not taken this round: the one before, by itself.
+bool WorkerGroup::finished(const Exited& event) const {
+  const WorkerRecord& ended = worker(event.rank);
+  return event.status.success() && ended.first_signal == 0 && !ended.is_spare;
 }
 
 void WorkerGroup::tell_if_all_finished() {
@@ -89,7 +94,8 @@ void WorkerGroup::watch_joins() {
            worker.carried == WorkerRecord::Carried::kTold;
   });
   if (waits || any_to_start_again()) {
-    if (deadline_ == TimePoint()) arm(*rejoin_timeout_);
+    const Duration first = any_untold() ? kUntoldMax : *rejoin_timeout_;
+    if (deadline_ == TimePoint()) arm(std::min(first, *rejoin_timeout_));
     return;
   }
   recovers_ = false;
@@ -106,10 +112,20 @@ void WorkerGroup::on_join_timer() {
            (killed && worker.life == WorkerRecord::Life::kRunning);
   });
   if (stuck) return begin_stop(SIGTERM);
+  const bool untold_alone = any_untold() && *rejoin_timeout_ > kUntoldMax;
   for (const LocalRank rank : running()) {
-    if (record(rank).carried != WorkerRecord::Carried::kNo) send(rank, SIGKILL);
+    WorkerRecord& worker = record(rank);
+    if (worker.carried == WorkerRecord::Carried::kNo) continue;
+    if (!untold_alone || std::exchange(worker.untold, false)) send(rank, SIGKILL);
   }
-  arm(kWaitAfterKill);
+  arm(untold_alone ? std::max<Duration>(*rejoin_timeout_ - kUntoldMax, kWaitAfterKill)
+                   : Duration(kWaitAfterKill));
+}
+
+bool WorkerGroup::any_untold() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.untold && worker.life == WorkerRecord::Life::kRunning;
+  });
 }
 
 void WorkerGroup::hold_survivors() {

@@ -107,8 +107,11 @@ void RoundRunner::look_at_survivors() {
   const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
   if (!runs || !inputs_.config.stopping.rejoin_timeout) return;
   for (const LocalRank rank : round_.group().running()) {
-    const bool survives = links_.survives(rank) || exits_with_0(worker(rank));
-    if (survives != round_.group().worker(rank).survives) feed(local::Survives{rank, survives});
+    // One that has not taken the round is about to end if its link has ended.
+    const WorkerRecord& record = round_.group().worker(rank);
+    const bool survives = links_.survives(rank) || exits_with_0(worker(rank)) ||
+                          record.carried != WorkerRecord::Carried::kNo;
+    if (survives != record.survives) feed(local::Survives{rank, survives});
   }
 }
 

@@ -43,7 +43,7 @@ inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
 // Before they give up ranks that hang they save the stacks of all, in two seconds.
 inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
 /// Rounds that ended before all nodes had reported, and may yet turn out to have succeeded.
-inline constexpr std::size_t kInterruptedMax = 4;
+inline constexpr std::size_t kInterruptedMax = 64;
 /// A run without agents is kept so long at most, whatever its join_timeout.
 inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 // After the verdict agents get this long to take it and go.

@@ -186,17 +186,41 @@ TEST_CASE("a worker whose link has ended does not survive any more") {
   CHECK(round.ports.written() == "SIGTERM 0");
 }
 
-TEST_CASE("a worker that cannot be told of a round is killed and started again, and not blamed") {
+TEST_CASE("a worker that cannot be told of a round has a moment to end, and is not blamed") {
   Kept round({LocalRank(0), LocalRank(1)});
   round.ports.can_tell_ = false;
   round.driver.begin();
   round.driver.files_opened({}, {});
-  CHECK(round.ports.written() == "open files, tell 0, SIGKILL 0, post 1");
+  CHECK(round.ports.written() == "open files, tell 0, post 1");
   round.ports.can_tell_ = true;
   round.driver.spawn_due(LocalRank(1));
   CHECK(round.ports.written() == "tell 1, running");
-  round.exits(0, kKill);
-  CHECK(round.ports.written() == "0 starts again, post 0");
+  CHECK(round.ports.deadline_ == round.ports.now_ + kUntoldMax);
+  SECTION("it ends with 0: it has finished its round") {
+    round.exits(0, kDone);
+    round.exits(1, kDone);
+    CHECK(round.ports.written() ==
+          "0 starts again, post 0, 1 starts again, finished round 1, post 1");
+  }
+  SECTION("it does not: it is killed and started again, and the other has its whole time") {
+    round.ports.now_ = round.ports.deadline_;
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "SIGKILL 0");
+    CHECK(round.ports.deadline_ == round.ports.now_ + 58s);
+    round.exits(0, kKill);
+    CHECK(round.ports.written() == "0 starts again, post 0");
+  }
+}
+
+TEST_CASE("a worker that ends with 0 while it is held, and had not taken the round, has finished") {
+  Kept round({LocalRank(0), LocalRank(1)});
+  round.run();
+  round.exits(0, kDone);  // it is started again, which takes a while to stop
+  round.driver.spawn_due(LocalRank(0));
+  round.driver.end(SIGTERM, 30s, kNext);
+  round.exits(1, kDone);
+  CHECK(round.driver.trained().round == Round(1));
+  CHECK(round.driver.trained().finished == std::vector{LocalRank(0), LocalRank(1)});
 }
 
 TEST_CASE("a worker that ends with 0 while it is held has finished its round") {

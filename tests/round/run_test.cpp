@@ -514,3 +514,23 @@ TEST_CASE("the coordinator's own node prints the report of a run, else the node 
     CHECK(done.failure->stop_took == milliseconds(40));
   }
 }
+
+TEST_CASE("a success counts although nodes have joined again and again since its round") {
+  constexpr int kNodes = 20;
+  Desk desk(3);
+  desk.say(1, desk.hello("n1", 1, kNodes, Milliseconds(100)));
+  desk.after(milliseconds(200));
+  desk.say(1, desk.report(1, NodeState::kRunning, 5001));
+  for (int node = 2; node < kNodes; ++node) {
+    desk.say(static_cast<std::uint64_t>(node), desk.hello("n" + std::to_string(node), 1, kNodes));
+    for (int link = 1; link <= node; ++link) {
+      const auto port = static_cast<std::uint16_t>(5000 + node);
+      desk.say(static_cast<std::uint64_t>(link), desk.report(node, NodeState::kStarting, port));
+    }
+    desk.after(seconds(1));
+  }
+  REQUIRE(desk.last<StartRound>(1)->stamp.number > Round(10));
+  CHECK(desk.run_.phase() == Phase::kRunning);
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
+  CHECK(desk.run_.phase() == Phase::kStopping);
+}

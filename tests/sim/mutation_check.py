@@ -138,11 +138,11 @@ MUTANTS = [
     ("a node starts a round beside what SIGKILL does not end", "agent/node/driver.cpp",
      "if (const std::string alive = result.unkillable_worker(); !alive.empty()) {", "if (false) {"),
     ("a spare that ends has finished a round", "agent/node/worker_group_survivors.cpp",
-     "worker.first_signal == 0 && !worker.is_spare;", "worker.first_signal == 0;"),
+     "ended.first_signal == 0 && !ended.is_spare;", "ended.first_signal == 0;"),
     ("ranks that finish as a node joins are not believed", "rendezvous/client/membership.cpp",
      "  if (round_->finished > Round(0)) {", "  if (false) {"),
     ("a rank that was killed has finished its round", "agent/node/worker_group_survivors.cpp",
-     "const bool itself = worker.first_signal == 0 &&", "const bool itself ="),
+     "event.status.success() && ended.first_signal == 0 &&", "event.status.success() &&"),
     ("ranks are asked to save after a failure", "rendezvous/round/run_end.cpp",
      "stop.requested = stopping != nullptr && stopping->requested;", "stop.requested = true;"),
 ]

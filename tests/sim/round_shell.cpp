@@ -88,8 +88,11 @@ Result<void> World::RoundShell::start_worker(LocalRank rank) {
 }
 
 void World::RoundShell::act(const local::TellRound& action) {
-  world_.tell_round(id_, generation_, action.rank);
-  events_.push_front(local::Told{action.rank});
+  // The link of one that is about to end may have ended before.
+  const bool in_last_step = its().workers[index(action.rank.value())].in_last_step;
+  const bool told = !in_last_step || world_.random_.chance(70);
+  if (told) world_.tell_round(id_, generation_, action.rank);
+  events_.push_front(local::Told{action.rank, told});
 }
 
 void World::RoundShell::act(const Signal& action) {
