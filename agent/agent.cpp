@@ -59,8 +59,8 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
       local_coordinator_(std::move(local_coordinator)),
       make_local_coordinator_(std::move(make_local_coordinator)),
       identity_(identify(context_, local_coordinator_.get())),
-      driver_(*this, membership_options(context_.config(), identity_),
-              single_node() ? NodeDriver::Nodes::kSingle : NodeDriver::Nodes::kSeveral),
+      node_(*this, Node(membership_options(context_.config(), identity_),
+                        single_node() ? Node::Nodes::kSingle : Node::Nodes::kSeveral, now())),
       link_(make_link(executor, context_.config(),
                       [this](const client::Event& event) { take(event); })),
       store_(executor, context_.config(), local_coordinator_.get(),
@@ -77,7 +77,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   if (context_.config().rendezvous->stands_by) {
     StandbyUser& user = *this;
     standby_ = std::make_unique<Standby>(executor_, context_.config(), open_coordinator, user);
-    driver_.stand_by(standby_->listen());
+    node_.core().stand_by(standby_->listen());
     attend_endpoint();
   }
   if (!context_.config().rendezvous->etcd) return;
@@ -98,16 +98,16 @@ asio::awaitable<int> Agent::run() {
   }
   context_.events().record(start_event(context_.config(), ::getpid()));
   if (!single_node()) log_start();
-  driver_.begin();
+  node_.feed(node::Begin{});
   if (elected_) elected_->start();
   check_endpoint();
   if (!single_node()) context_.begin_control();
   boost::system::error_code cancelled;
-  while (!driver_.end()) {
+  while (!node_->end()) {
     co_await ended_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await link_->flush();
-  const client::End end = *driver_.end();
+  const client::End end = *node_->end();
   report_end(end);
   context_.events().report_is_told();
   record_end(end);
@@ -125,18 +125,26 @@ void Agent::take(const client::Event& event) {
   if (const auto* stop = incoming ? std::get_if<protocol::Stop>(&incoming->message) : nullptr) {
     failure_known_ = stop->verdict && stop->verdict->failure;
   }
-  driver_.feed(event);
+  feed(event);
   if (standby_) stand_by(event);
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
   show_wait(event);
 }
 
-void Agent::connect(client::LinkId link, const std::optional<client::Place>& to) {
+void Agent::act(const client::Connect& action) {
+  const std::optional<client::Place>& to = action.to;
+  const bool may_host = !node_->membership().joined() && !to;
+  if (may_host && host_coordinator()) node_.core().coordinator_is_here();
   if (to || is_aimed_) {
     link_->aim(to ? to->address : endpoint_.host, to ? to->port : endpoint_.port);
     is_aimed_ = to.has_value();
   }
-  link_->connect(link);
+  link_->connect(action.link);
+}
+
+void Agent::act(const client::Coordinate& action) {
+  const auto made = standby_->coordinate(action);
+  if (!made) feed(client::Abdicated{made.error().sentence});
 }
 
 void Agent::stand_by(const client::Event& event) {
@@ -144,12 +152,12 @@ void Agent::stand_by(const client::Event& event) {
   if (!std::holds_alternative<client::Incoming>(event) || !has_coordinator()) return;
   if (!standby_->is_candidate()) return;
   if (local_coordinator_ != nullptr) endpoint_coordinator_ = std::move(local_coordinator_);
-  local_coordinator_ = standby_->lead(driver_.former_coordinators());
+  local_coordinator_ = standby_->lead(node_->membership().former_coordinators());
   leads_ = true;
 }
 
 // The one that led the run frees its port, where this node stands by again.
-void Agent::withdraw_coordinator() {
+void Agent::act(const client::Withdraw&) {
   if (std::exchange(leads_, false)) local_coordinator_ = std::move(endpoint_coordinator_);
   standby_->withdraw();
 }
@@ -167,7 +175,7 @@ bool Agent::waits_as_spare_node(const client::Event& event) const {
   const auto* incoming = std::get_if<client::Incoming>(&event);
   const auto* waiting =
       incoming == nullptr ? nullptr : std::get_if<protocol::Waiting>(&incoming->message);
-  const bool runs = runner_ != nullptr || driver_.end() || driver_.stop_signal() != 0;
+  const bool runs = runner_ != nullptr || node_->end() || node_->stop_signal() != 0;
   if (waiting == nullptr || runs) return false;
   return waiting->round.value() > 0 && waiting->here > waiting->nodes_max;
 }
@@ -179,13 +187,13 @@ void Agent::request_stop(const ReceivedSignal& received) {
   }
   context_.events().record(signal_event(received.number, "stop", received.from));
   if (context_.spares() != nullptr) context_.spares()->stop();
-  driver_.request_stop(received);
-  if (driver_.is_forced_stop()) settled_.cancel();
+  node_.feed(node::StopAsked{received, runner_ && runner_->failure_is_unreported()});
+  if (node_->is_forced_stop()) settled_.cancel();
 }
 
 std::string Agent::pass_on(client::SignalCame came) {
   signal_note_ = signal_name(came.signal) + " was passed on already";  // by another node
-  driver_.pass_on(std::move(came));
+  feed(std::move(came));
   return signal_note_;
 }
 
@@ -196,7 +204,7 @@ Result<std::string> Agent::signal_ranks(client::SignalCame came) {
   return pass_on(std::move(came));
 }
 
-void Agent::deliver_signal(const client::DeliverSignal& deliver) {
+void Agent::act(const client::DeliverSignal& deliver) {
   using Others = client::DeliverSignal::Others;
   context_.events().record(signal_event(deliver.signal, "pass_on"));
   SignalFacts facts;
@@ -296,7 +304,7 @@ void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool 
                            const std::string& why) {
   const CoordinatorAddress address = where.value_or(CoordinatorAddress{});
   link_->aim(address.host, address.port, why);
-  driver_.feed(client::CoordinatorMoved{where ? to_text(address) : "", where.has_value(), here});
+  feed(client::CoordinatorMoved{where ? to_text(address) : "", where.has_value(), here});
 }
 
 void Agent::election_note(const std::string& text) {
@@ -304,11 +312,33 @@ void Agent::election_note(const std::string& text) {
 }
 
 void Agent::election_failed(const std::string& why) {
-  driver_.leave(report_error({ErrorKind::kUsage, why}), why);
+  fail({ErrorKind::kUsage, why});
 }
 
-void Agent::release_store(Round round) {
-  store_.release(round, [this, round] { driver_.feed(client::StoreIdle{round}); });
+void Agent::fail(const Error& error) {
+  node_.feed(node::Failed{report_error(error), error.sentence});
+}
+
+void Agent::act(const client::OpenStore&) {
+  const auto port = store_.open_next();
+  if (!port) return fail(port.error());
+  feed(client::StoreOpened{*port});
+}
+
+void Agent::act(const client::ServeStore& action) {
+  const auto served = store_.serve(action.round, action.peers);
+  if (!served) fail(served.error());
+}
+
+void Agent::act(const client::ReleaseStore& action) {
+  store_.release(action.round, [this, round = action.round] { feed(client::StoreIdle{round}); });
+}
+
+void Agent::act(const client::StartGroup& action) {
+  const auto started = start_group(action.round);
+  if (started) return;
+  fail(started.error());
+  node_.feed(node::NotStarted{action.round.stamp.number});
 }
 
 Result<void> Agent::start_group(const protocol::StartRound& start) {
@@ -316,7 +346,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   checks_.clear();
   const auto served = store_.begin();
   if (!served) return served.error();
-  node_ = start.group_rank;
+  group_rank_ = start.group_rank;
   nodes_ = start.group_size;
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   context_.log_round(inputs.facts);
@@ -352,7 +382,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
 
 void Agent::tell_of_round(client::Event event) {
   const bool runs = std::holds_alternative<client::GroupRunning>(event);
-  driver_.feed(std::move(event));
+  feed(std::move(event));
   if (!runs) return;
   context_.round_runs();
   context_.begin_control();
@@ -370,7 +400,7 @@ void Agent::fail_to_spawn(OwnError error, const std::string& sentence) {
   }
   own_error_reported_ = true;
   own_error_ = std::move(error);
-  driver_.fail_to_spawn(own_error_->exit_code, sentence);
+  node_.feed(node::Failed{own_error_->exit_code, sentence});
 }
 
 asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Round round) {
@@ -383,28 +413,38 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   carried_ = runner->hand_over();
   runner_ = nullptr;
   context_.log_unkillable(*last_);
-  driver_.group_over(round, *last_);
-  if (!single_node() && !driver_.end()) arm_late();                     // other nodes may take long
+  node_.feed(node::GroupOver{round, *last_});
+  if (!single_node() && !node_->end()) arm_late();                      // other nodes may take long
   if (!carried_.all.empty()) end_workers(std::exchange(carried_, {}));  // no round could be begun
 }
 
-void Agent::stop_group(const client::StopGroup& order) {
-  runner_->end(order);
+// None of these three comes for a group that could not be started.
+void Agent::act(const client::StopGroup& action) {
+  if (runner_) runner_->end(action);
 }
 
-void Agent::arm_timer(TimePoint deadline) {
-  tick_.expires_at(deadline);
+void Agent::act(const node::PassStopSignal& action) {
+  if (runner_) runner_->request_stop(action.signal);
+}
+
+void Agent::act(const client::CheckHang& action) {
+  if (runner_) runner_->check_hang(action.echo);
+}
+
+void Agent::act(const client::ArmTimer& action) {
+  tick_.expires_at(action.deadline);
   tick_.async_wait([this](const boost::system::error_code& why) {
-    if (!why) driver_.feed(client::Tick{});
+    if (!why) feed(client::Tick{});
   });
 }
 
-void Agent::end() {
+void Agent::act(const client::End&) {
   tick_.cancel();
   ended_.cancel();
 }
 
-void Agent::log_note(const std::string& text) {
+void Agent::act(const node::LogNote& action) {
+  const std::string& text = action.text;
   if (!context_.logger().should_log(spdlog::level::info)) return;  // --quiet
   note_ = text;
   if (!failure_known_) return context_.logger().info(run_note(text));
@@ -418,12 +458,12 @@ void Agent::log_death(const std::string& line) {
   arm_late();
 }
 
-void Agent::log_restart(const std::string& reason) {
-  context_.logger().info(restart_line(reason));
+void Agent::act(const node::LogRestart& action) {
+  context_.logger().info(restart_line(action.reason));
 }
 
-void Agent::log_leaving(const ReceivedSignal& signal) {
-  context_.logger().warn(leaving_line(signal));
+void Agent::act(const node::LogLeaving& action) {
+  context_.logger().warn(leaving_line(action.received));
 }
 
 int Agent::report_error(const Error& error) {

@@ -24,7 +24,8 @@
 #include "agent/coordinate/standby.hpp"
 #include "agent/events/metrics.hpp"
 #include "agent/events/run_events.hpp"
-#include "agent/node/driver.hpp"
+#include "agent/node/node.hpp"
+#include "agent/node/pump.hpp"
 #include "agent/run_context.hpp"
 #include "agent/workers/round.hpp"
 #include "base/clock.hpp"
@@ -38,7 +39,7 @@ namespace ddprun {
 inline constexpr int kSignalLinesMax = 8;
 inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
 
-class Agent : private NodePorts, private ElectionNode, private StandbyUser {
+class Agent : private ElectionNode, private StandbyUser {
  public:
   /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
   /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
@@ -57,8 +58,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   /// A signal that ends this node's part: the workers get it, the coordinator learns of it. The
   /// second one kills at once, and no longer waits for other nodes.
   void request_stop(const ReceivedSignal& received);
-  /// A signal that does not end the run: see NodeDriver::pass_on(). Returns what was done, in
-  /// words.
+  /// A signal that does not end the run: the workers get it once, those of all nodes if it
+  /// is for them. Returns what was done, in words.
   std::string pass_on(client::SignalCame came);
   /// The same for `ddprun signal`: refused if a rank here would end by it, unless forced.
   [[nodiscard]] Result<std::string> signal_ranks(client::SignalCame came);
@@ -73,53 +74,49 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   [[nodiscard]] boost::asio::awaitable<std::string> save_stacks();
 
  private:
-  [[nodiscard]] TimePoint now() const override { return Clock::now(); }
-  [[nodiscard]] bool host_coordinator() override;
-  void connect(client::LinkId link, const std::optional<client::Place>& to) override;
-  [[nodiscard]] Result<void> coordinate(const client::Coordinate& order) override {
-    return standby_->coordinate(order);
-  }
-  void withdraw_coordinator() override;
-  void close_link(client::LinkId link) override { link_->close(link); }
-  void send(client::LinkId link, const protocol::Message& message) override {
-    link_->send(link, message);
-  }
-  [[nodiscard]] Result<std::uint16_t> open_store() override { return store_.open_next(); }
-  [[nodiscard]] Result<void> serve_store(Round round,
-                                         const std::vector<std::string>& peers) override {
-    return store_.serve(round, peers);
-  }
-  void release_store(Round round) override;
-  void close_store(Round round) override { store_.close(round); }
-  [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
-  void stop_group(const client::StopGroup& order) override;
-  void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
-  void deliver_signal(const client::DeliverSignal& deliver) override;
-  void check_hang(const client::CheckHang& order) override { runner_->check_hang(order.echo); }
-  [[nodiscard]] bool failure_is_pending() const override {
-    return runner_->failure_is_unreported();
-  }
-  void on_step() override { note_state(); }
-  void arm_timer(TimePoint deadline) override;
-  void log_note(const std::string& text) override;
-  void log_death(const std::string& line) override;
-  void log_restart(const std::string& reason) override;
-  void log_leaving(const ReceivedSignal& signal) override;
-  [[nodiscard]] int report_error(const Error& error) override;
-  void end() override;
+  friend class Pump<Node, node::Event, Agent>;
+  [[nodiscard]] TimePoint now() const { return Clock::now(); }
+  void feed(client::Event event) { node_.feed(std::move(event)); }
+  /// An error of this node's own: it leaves the run.
+  void fail(const Error& error);
+  [[nodiscard]] int report_error(const Error& error);
+  void act(const client::Connect& action);
+  void act(const client::Coordinate& action);
+  void act(const client::Withdraw& action);
+  void act(const client::CloseLink& action) { link_->close(action.link); }
+  void act(const client::SendMessage& action) { link_->send(action.link, action.message); }
+  void act(const client::OpenStore& action);
+  void act(const client::ServeStore& action);
+  void act(const client::ReleaseStore& action);
+  void act(const client::CloseStore& action) { store_.close(action.round); }
+  void act(const client::StartGroup& action);
+  void act(const client::StopGroup& action);
+  void act(const client::ArmTimer& action);
+  void act(const client::DeliverSignal& deliver);
+  void act(const client::CheckHang& action);
+  void act(const client::End& action);
+  void act(const node::PassStopSignal& action);
+  void act(const node::Stepped&) { note_state(); }
+  void act(const node::LogNote& action);
+  void act(const node::LogDeath& action) { log_death(action.line); }
+  void act(const node::LogRestart& action);
+  void act(const node::LogLeaving& action);
+  [[nodiscard]] bool host_coordinator();
+  [[nodiscard]] Result<void> start_group(const protocol::StartRound& start);
+  void log_death(const std::string& line);
 
   void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
                       const std::string& why) override;
   void coordinator_is_awaited(const std::string& what) override {
-    driver_.feed(client::CoordinatorAwaited{what});
+    feed(client::CoordinatorAwaited{what});
   }
   void election_note(const std::string& text) override;
   void election_failed(const std::string& why) override;
-  void election_barred(const std::string& why) override {
-    driver_.feed(client::ElectionBarred{why});
+  void election_barred(const std::string& why) override { feed(client::ElectionBarred{why}); }
+  [[nodiscard]] bool has_coordinator() const override {
+    return node_->membership().has_coordinator();
   }
-  [[nodiscard]] bool has_coordinator() const override { return driver_.has_coordinator(); }
-  void abdicated(const std::string& reason) override { driver_.feed(client::Abdicated{reason}); }
+  void abdicated(const std::string& reason) override { feed(client::Abdicated{reason}); }
   void resigned() override;
   void stand_by(const client::Event& event);
   void attend_endpoint();
@@ -177,7 +174,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   bool leads_ = false;                // local_coordinator_ is where this node stood by
   std::unique_ptr<Standby> standby_;  // null: this node does not follow another coordinator
   AgentIdentity identity_;
-  NodeDriver driver_;
+  Pump<Node, node::Event, Agent> node_;
   LinkEvents link_events_;
   std::unique_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
@@ -199,7 +196,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   bool own_error_reported_ = false;
   bool placement_logged_ = false;
   std::optional<OwnError> own_error_{};  // reported when all is over here
-  int node_ = -1;                        // its group rank in the last round
+  int group_rank_ = -1;                  // in the last round
   int nodes_ = 0;                        // of that round
   bool saves_stacks_ = false;
   bool pauses_ = false;

@@ -35,7 +35,7 @@ std::string over_for_that(const std::string& code) {
 void Agent::report_end(const client::End& end) {
   if (end.exit_code == kExitSuccess) return report_success(end);
   if (last_) context_.log_shared_names();
-  const int stop_signal = driver_.stop_signal();
+  const int stop_signal = node_->stop_signal();
   const bool by_signal = stop_signal != 0 && end.exit_code == exit_code_of_signal(stop_signal);
   if (end.done && (end.done->failure || !by_signal)) {
     report_failure(*end.done);
@@ -46,7 +46,7 @@ void Agent::report_end(const client::End& end) {
 }
 
 control::Outcome Agent::outcome() const {
-  const std::optional<client::End>& end = driver_.end();
+  const std::optional<client::End>& end = node_->end();
   if (!end) return {};
   if (single_node()) return {true, "has ended"};
   if (end->done) {
@@ -62,11 +62,11 @@ control::Outcome Agent::outcome() const {
 void Agent::record_end(const client::End& end) {
   RunEnd facts;
   facts.exit_code = end.exit_code;
-  facts.stop_signal = driver_.stop_signal();
+  facts.stop_signal = node_->stop_signal();
   facts.text = end.done ? end.done->text : end.text;
   if (end.done) facts.failure = end.done->failure;
   facts.rounds = link_events_.round();
-  facts.restarts = driver_.restarts();
+  facts.restarts = node_->restarts();
   facts.workers = context_.config().workers.count;
   facts.took = context_.since_start();
   facts.ended =
@@ -98,7 +98,7 @@ void Agent::report_success(const client::End& end) {
     DoneFacts facts;
     if (!single_node()) facts.text = end.text;
     facts.workers = context_.config().workers.count;
-    facts.restarts = driver_.restarts();
+    facts.restarts = node_->restarts();
     facts.took = context_.since_start();
     facts.part = last_ ? NodePart::kTrained : NodePart::kSpare;
     context_.logger().info(done_line(facts));
@@ -117,7 +117,7 @@ void Agent::arm_late() {
 void Agent::say_late() {
   late_.cancel();
   failure_known_ = false;
-  driver_.flush_deferred_death_line();
+  if (std::string line = node_.core().take_deferred_death_line(); !line.empty()) log_death(line);
   if (!late_death_.empty()) context_.logger().warn(std::exchange(late_death_, {}));
   if (!late_note_.empty()) context_.logger().info(std::exchange(late_note_, {}));
 }
@@ -134,7 +134,7 @@ void Agent::drop_late(bool own) {
 // file, those that people look at have the whole report, and all others its first line.
 bool Agent::prints_whole_report(const protocol::Done& done) const {
   const bool small = nodes_ <= kWholeReportNodesMax;
-  return small || done.reporter == identity_.id.value() || node_ == 0 ||
+  return small || done.reporter == identity_.id.value() || group_rank_ == 0 ||
          is_own(done.failure->first);
 }
 
@@ -173,7 +173,7 @@ void Agent::report_left(const client::End& end) {
   say_late();
   if (!end.rest.empty() && !single_node()) context_.logger().info(run_note(end.rest));
   if (own_error_reported_) return;
-  const int signal = driver_.stop_signal();
+  const int signal = node_->stop_signal();
   if (signal == 0 || end.exit_code != exit_code_of_signal(signal)) {
     context_.logger().error(error_line("RUN", end.text));
     return context_.leave_own_error(end.text);
@@ -206,15 +206,15 @@ asio::awaitable<void> Agent::settle() {
     co_return;
   }
   // One that only sends nodes on, or has lost whom it sends them to, ends no run.
-  if (coordinator_here() == nullptr || !driver_.membership().hosts_coordinator()) co_return;
-  if (driver_.ends_run()) {
+  if (coordinator_here() == nullptr || !node_->membership().hosts_coordinator()) co_return;
+  if (node_->ends_run()) {
     // It may know that already.
-    local_coordinator_->shut_down(driver_.run_exit_code(),
+    local_coordinator_->shut_down(node_->run_exit_code(),
                                   context_.hostname() + ", which runs the coordinator, leaves: " +
                                       received_text(stopped_by_));
   }
-  if (driver_.is_forced_stop()) co_return;
-  const bool left_early = !driver_.end()->done && driver_.stop_signal() == 0;
+  if (node_->is_forced_stop()) co_return;
+  const bool left_early = !node_->end()->done && node_->stop_signal() == 0;
   if (left_early)
     context_.logger().info(run_note("this node stays as the coordinator of the others"));
   co_await wait_until_settled(*local_coordinator_);
@@ -223,7 +223,7 @@ asio::awaitable<void> Agent::settle() {
 // A node that leaves takes no other with it: one of these is elected. If the run ends, with or
 // because of it, all others get the verdict first.
 asio::awaitable<void> Agent::settle_elected() {
-  if (driver_.is_forced_stop()) co_return;
+  if (node_->is_forced_stop()) co_return;
   if (coordinator_here() != nullptr && coordinator_here()->is_ending()) {
     LocalCoordinator& here = *coordinator_here();
     co_await wait_until_settled(here);

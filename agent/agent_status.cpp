@@ -16,12 +16,12 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-// How long a state lasts is asked for later, so that each step of the driver notes it.
+// How long a state lasts is asked for later, so that each step of the node notes it.
 void Agent::note_state() {
-  std::string_view name = driver_.membership().state_names().front();
+  std::string_view name = node_->membership().state_names().front();
   if (runner_ != nullptr && runner_->holds()) name = "holding";
   if (runner_ != nullptr && runner_->stops() && name == "running") name = "stopping";
-  const Round round = driver_.membership().round();
+  const Round round = node_->membership().round();
   if (state_ && state_->round == round && state_->name == name) return;
   state_ = State{round, name, state_ ? Clock::now() : context_.started()};
 }
@@ -38,18 +38,18 @@ control::NodeStatus Agent::status() {
   status.age = context_.since_start();
   const auto now = std::chrono::system_clock::now() - status.age;
   status.started = std::chrono::time_point_cast<WallTime::duration>(now);
-  status.round = driver_.membership().round();
+  status.round = node_->membership().round();
   status.state = state_->name;
   status.in_state = Clock::now() - state_->since;
-  status.waits = driver_.membership().waits_for(Clock::now());
+  status.waits = node_->membership().waits_for(Clock::now());
   status.workers = config.workers.count;
-  status.restarts = driver_.restarts();
+  status.restarts = node_->restarts();
   status.max_restarts = config.stopping.max_restarts;
   status.store = store_.served_at();
   if (config.rendezvous) {
     const bool elected = config.rendezvous->etcd.has_value();
     status.coordinator =
-        elected ? coordinator_text(*config.rendezvous) : driver_.membership().coordinator();
+        elected ? coordinator_text(*config.rendezvous) : node_->membership().coordinator();
   }
   if (coordinator_here() != nullptr) status.cluster = coordinator_here()->status_json();
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
@@ -128,9 +128,9 @@ void Agent::show_wait(const client::Event& event) {
   if (!rendezvous_wait_) {
     rendezvous_wait_.emplace(*context_.config().rendezvous, context_.started());
   }
-  const bool over = runner_ != nullptr || driver_.end() || driver_.stop_signal() != 0;
+  const bool over = runner_ != nullptr || node_->end() || node_->stop_signal() != 0;
   if (over) rendezvous_wait_->end();
-  const bool joined = driver_.membership().joined();
+  const bool joined = node_->membership().joined();
   const std::optional<Wait> wait =
       over ? std::nullopt : rendezvous_wait_->after(event, joined, Clock::now());
   if (!wait) return line->end(WaitLine::Of::kRendezvous);

@@ -1,5 +1,5 @@
 // A cluster that trains for weeks, in one thread and in minutes: the real round::Run, and the real
-// client::Membership and NodeDriver of every node. Failures, wires and the times of everything that
+// ddprun::Node of every node. Failures, wires and the times of everything that
 // the cores order (stops, starts, what a program does after them) are modelled. Heartbeats are not:
 // how long a silent machine goes unnoticed is part of the time to detect a failure.
 #pragma once

@@ -20,8 +20,8 @@ Cluster::Node::Node(Cluster& cluster, int id, int process)
     : cluster_(cluster),
       id_(id),
       process_(process),
-      driver_(*this, membership_options(cluster.terms(), id, process),
-              NodeDriver::Nodes::kSeveral) {}
+      agent_(*this, ddprun::Node(membership_options(cluster.terms(), id, process),
+                                 ddprun::Node::Nodes::kSeveral, now())) {}
 
 template <class What>
 void Cluster::Node::at(TimePoint when, What what) {
@@ -32,19 +32,19 @@ void Cluster::Node::at(TimePoint when, What what) {
 }
 
 void Cluster::Node::begin() {
-  driver_.begin();
+  agent_.feed(node::Begin{});
 }
 
-void Cluster::Node::connect(client::LinkId link, const std::optional<client::Place>&) {
-  own_link_ = link;
-  at(now() + cluster_.options_.times.link, [link](Node& node) {
+void Cluster::Node::act(const client::Connect& action) {
+  own_link_ = action.link;
+  at(now() + cluster_.options_.times.link, [link = action.link](Node& node) {
     node.link_ = node.cluster_.open_link(node.id_);
-    node.driver_.feed(client::LinkUp{link});
+    node.agent_.feed(client::LinkUp{link});
   });
 }
 
-void Cluster::Node::send(client::LinkId, const protocol::Message& message) {
-  up_.push_back(message);
+void Cluster::Node::act(const client::SendMessage& action) {
+  up_.push_back(action.message);
   at(now() + cluster_.options_.times.link, [](Node& node) {
     protocol::Message next = std::move(node.up_.front());
     node.up_.pop_front();
@@ -60,46 +60,46 @@ void Cluster::Node::deliver_at(TimePoint when, protocol::Message message) {
     node.down_.pop_front();
     const auto* start = std::get_if<protocol::StartRound>(&next);
     const int number = start != nullptr ? start->stamp.number.value() : 0;
-    const bool first = node.driver_.membership().round() == Round(0);
-    node.driver_.feed(client::Incoming{node.own_link_, std::move(next)});
+    const bool first = node.agent_->membership().round() == Round(0);
+    node.agent_.feed(client::Incoming{node.own_link_, std::move(next)});
     if (number != 0) node.cluster_.on_round_taken(number, first);
   });
 }
 
-Result<std::uint16_t> Cluster::Node::open_store() {
-  return static_cast<std::uint16_t>(30000 + ports_opened_++ % 10000);
+void Cluster::Node::act(const client::OpenStore&) {
+  agent_.feed(client::StoreOpened{static_cast<std::uint16_t>(30000 + ports_opened_++ % 10000)});
 }
 
-void Cluster::Node::release_store(Round round) {
-  at(now(), [round](Node& node) { node.driver_.feed(client::StoreIdle{round}); });
+void Cluster::Node::act(const client::ReleaseStore& action) {
+  at(now(), [round = action.round](Node& node) { node.agent_.feed(client::StoreIdle{round}); });
 }
 
 // Processes are there at once; what their program imports takes its time.
-Result<void> Cluster::Node::start_group(const protocol::StartRound& start) {
+void Cluster::Node::act(const client::StartGroup& action) {
   const ClusterOptions& options = cluster_.options_;
-  group_ = start.stamp.number.value();
+  group_ = action.round.stamp.number.value();
   ending_ = false;
   cluster_.on_group_started(group_);
   at(now(), [number = group_](Node& node) {
     const bool runs = node.group_ == number && !node.ending_;
-    if (runs) node.driver_.feed(client::GroupRunning{Round(number)});
+    if (runs) node.agent_.feed(client::GroupRunning{Round(number)});
   });
   const bool survives = has_state_ && options.restart == Restart::kFailed;
   has_state_ = true;
   at(now() + (survives ? Duration(0) : options.times.start), [number = group_](Node& node) {
     if (node.group_ == number && !node.ending_) node.cluster_.on_ready(number);
   });
-  return {};
 }
 
-void Cluster::Node::stop_group(const client::StopGroup&) {
+void Cluster::Node::act(const client::StopGroup&) {
   end_group();
 }
 
 void Cluster::Node::end_group() {
   if (group_ == 0 || std::exchange(ending_, true)) return;
-  at(now() + cluster_.options_.times.stop,
-     [](Node& node) { node.driver_.group_over(Round(std::exchange(node.group_, 0)), {}); });
+  at(now() + cluster_.options_.times.stop, [](Node& node) {
+    node.agent_.feed(node::GroupOver{Round(std::exchange(node.group_, 0)), {}});
+  });
 }
 
 void Cluster::Node::fail_process() {
@@ -107,12 +107,16 @@ void Cluster::Node::fail_process() {
   has_state_ = false;
   WorkerExit exit;
   exit.worker.host = "n" + std::to_string(id_);
-  driver_.feed(client::GroupFailed{Round(group_), std::move(exit)});
+  agent_.feed(client::GroupFailed{Round(group_), std::move(exit)});
   end_group();
 }
 
+void Cluster::Node::act(const client::ArmTimer& action) {
+  arm(action.deadline);
+}
+
 // A timer that is moved again and again is one event in the queue.
-void Cluster::Node::arm_timer(TimePoint deadline) {
+void Cluster::Node::arm(TimePoint deadline) {
   deadline_ = deadline;
   if (deadline >= wakes_at_) return;
   wakes_at_ = deadline;
@@ -123,8 +127,8 @@ void Cluster::Node::arm_timer(TimePoint deadline) {
 
 void Cluster::Node::wake() {
   wakes_at_ = TimePoint::max();
-  if (now() < deadline_) return arm_timer(deadline_);
-  driver_.feed(client::Tick{});
+  if (now() < deadline_) return arm(deadline_);
+  agent_.feed(client::Tick{});
 }
 
 }  // namespace ddprun::bench

@@ -1,4 +1,4 @@
-// A node of the simulated cluster: the real NodeDriver on modelled ports.
+// A node of the simulated cluster: the real ddprun::Node, and what it orders is modelled.
 #pragma once
 
 #include <algorithm>
@@ -6,12 +6,13 @@
 #include <string>
 #include <utility>
 
-#include "agent/node/driver.hpp"
+#include "agent/node/node.hpp"
+#include "agent/node/pump.hpp"
 #include "bench/goodput/cluster.hpp"
 
 namespace ddprun::bench {
 
-class Cluster::Node final : public NodePorts {
+class Cluster::Node {
  public:
   Node(Cluster& cluster, int id, int process);
 
@@ -27,41 +28,24 @@ class Cluster::Node final : public NodePorts {
   [[nodiscard]] int assigned() const { return assigned_; }
   void assign(int round) { assigned_ = round; }
 
-  [[nodiscard]] TimePoint now() const override { return cluster_.timeline_.now(); }
-  [[nodiscard]] bool host_coordinator() override { return false; }
-  void connect(client::LinkId link, const std::optional<client::Place>& to) override;
-  // In these lives no other node coordinates.
-  Result<void> coordinate(const client::Coordinate&) override {
-    return Error(ErrorKind::kSystem, "nowhere");
-  }
-  void withdraw_coordinator() override {}
-  void close_link(client::LinkId) override {}
-  void send(client::LinkId link, const protocol::Message& message) override;
-  [[nodiscard]] Result<std::uint16_t> open_store() override;
-  [[nodiscard]] Result<void> serve_store(Round, const std::vector<std::string>&) override {
-    return {};
-  }
-  void release_store(Round round) override;
-  void close_store(Round) override {}
-  [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
-  void stop_group(const client::StopGroup& order) override;
-  void pass_stop_signal(int) override {}
-  void deliver_signal(const client::DeliverSignal&) override {}
-  void check_hang(const client::CheckHang&) override {}
-  [[nodiscard]] bool failure_is_pending() const override { return false; }
-  void arm_timer(TimePoint deadline) override;
-  void log_note(const std::string&) override {}
-  void log_death(const std::string&) override {}
-  void log_restart(const std::string&) override {}
-  void log_leaving(const ReceivedSignal&) override {}
-  [[nodiscard]] int report_error(const Error&) override { return 1; }
-  void end() override {}
+  [[nodiscard]] TimePoint now() const { return cluster_.timeline_.now(); }
+  void act(const client::Connect& action);
+  void act(const client::SendMessage& action);
+  void act(const client::OpenStore& action);
+  void act(const client::ReleaseStore& action);
+  void act(const client::StartGroup& action);
+  void act(const client::StopGroup& action);
+  void act(const client::ArmTimer& action);
+  /// In these lives there are no signals, no hangs, and no other node coordinates.
+  template <class Action>
+  void act(const Action&) {}
 
  private:
   /// What happens later, unless this process has gone by then.
   template <class What>
   void at(TimePoint when, What what);
   void end_group();
+  void arm(TimePoint deadline);
   void wake();
 
   Cluster& cluster_;
@@ -79,7 +63,7 @@ class Cluster::Node final : public NodePorts {
   int assigned_ = 0;
   bool ending_ = false;
   bool has_state_ = false;  // ranks here have trained in the last round, and did not fail
-  NodeDriver driver_;
+  Pump<ddprun::Node, node::Event, Node> agent_;
 };
 
 }  // namespace ddprun::bench

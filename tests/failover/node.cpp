@@ -28,10 +28,11 @@ void Node::begin() {
   own.hello.terms = options_.terms;
   own.hello.stop_timeout = milliseconds(500);
   own.hello.runs_coordinator = host_coordinator();
-  driver_ = std::make_unique<NodeDriver>(*this, std::move(own), NodeDriver::Nodes::kSeveral);
+  ddprun::Node node(std::move(own), ddprun::Node::Nodes::kSeveral, now());
   listen();
-  driver_->stand_by(static_cast<std::uint16_t>(standby_port_));
-  driver_->begin();
+  node.stand_by(static_cast<std::uint16_t>(standby_port_));
+  agent_ = std::make_unique<Pump<ddprun::Node, node::Event, Node>>(*this, std::move(node));
+  agent_->feed(node::Begin{});
 }
 
 void Node::run() {
@@ -53,7 +54,7 @@ void Node::run() {
 
 void Node::feed(const client::Event& event) {
   taking_ = &event;
-  driver_->feed(event);
+  agent_->feed(event);
   taking_ = nullptr;
   stand_by(event);
 }
@@ -105,9 +106,9 @@ void Node::serve() {
 
 // Agent::settle().
 void Node::settle() {
-  if (!driver_->end() || std::exchange(asked_to_settle_, true)) return;
-  if (local_ && driver_->ends_run()) {
-    local_->shut_down(driver_->run_exit_code(), "its node leaves");
+  if (!agent().end() || std::exchange(asked_to_settle_, true)) return;
+  if (local_ && agent().ends_run()) {
+    local_->shut_down(agent().run_exit_code(), "its node leaves");
   }
 }
 
@@ -149,9 +150,12 @@ bool Node::host_coordinator() {
   return true;
 }
 
-void Node::connect(client::LinkId link, const std::optional<client::Place>& to) {
+void Node::act(const client::Connect& action) {
+  const std::optional<client::Place>& to = action.to;
+  const bool may_host = !membership().joined() && !to;
+  if (may_host && host_coordinator()) agent_->core().coordinator_is_here();
   if (socket_ != kNoSocket) net_.close(socket_);
-  link_ = link;
+  link_ = action.link;
   const int host = to ? host_at(to->address) : 0;
   link_port_ = to ? to->port : kEndpointPort;
   socket_ = net_.connect(options_.process, options_.host, host, link_port_);
@@ -159,15 +163,16 @@ void Node::connect(client::LinkId link, const std::optional<client::Place>& to) 
   wake_at(*give_up_);
 }
 
-void Node::close_link(client::LinkId link) {
-  if (link != link_ || socket_ == kNoSocket) return;
+void Node::act(const client::CloseLink& action) {
+  if (action.link != link_ || socket_ == kNoSocket) return;
   net_.close(std::exchange(socket_, kNoSocket));
   link_ = 0;
   give_up_.reset();
 }
 
-void Node::send(client::LinkId link, const Message& message) {
-  if (link != link_ || socket_ == kNoSocket) return;
+void Node::act(const client::SendMessage& action) {
+  const Message& message = action.message;
+  if (action.link != link_ || socket_ == kNoSocket) return;
   if (world_.is_traced() && !sim::is_heartbeat(message)) {
     world_.say("n" + std::to_string(options_.host) + " -> n" +
                std::to_string(net_.at(socket_).peer_host) + ":" + std::to_string(link_port_) + " " +
@@ -176,21 +181,17 @@ void Node::send(client::LinkId link, const Message& message) {
   net_.send(socket_, message);
 }
 
-Result<std::uint16_t> Node::open_store() {
-  return static_cast<std::uint16_t>(5000 + ++stores_ % 1000);
+void Node::act(const client::OpenStore&) {
+  agent_->feed(client::StoreOpened{static_cast<std::uint16_t>(5000 + ++stores_ % 1000)});
 }
 
-Result<void> Node::serve_store(Round, const std::vector<std::string>&) {
-  return {};
+void Node::act(const client::ReleaseStore& action) {
+  later(milliseconds(1), [this, round = action.round] { feed(client::StoreIdle{round}); });
 }
 
-void Node::release_store(Round round) {
-  later(milliseconds(1), [this, round] { feed(client::StoreIdle{round}); });
-}
-
-void Node::arm_timer(TimePoint deadline) {
-  armed_ = deadline;
-  wake_at(deadline);
+void Node::act(const client::ArmTimer& action) {
+  armed_ = action.deadline;
+  wake_at(action.deadline);
 }
 
 void Node::wake_at(TimePoint local) {
@@ -204,7 +205,7 @@ void Node::post(std::function<void()> what) {
   world_.wake(options_.process);
 }
 
-void Node::on_step() {
+void Node::act(const node::Stepped&) {
   const auto* incoming = taking_ == nullptr ? nullptr : std::get_if<client::Incoming>(taking_);
   if (incoming != nullptr) {
     const auto* start = std::get_if<StartRound>(&incoming->message);
@@ -221,17 +222,12 @@ void Node::on_step() {
   world_.on_step(options_.process);
 }
 
-void Node::log_note(const std::string& text) {
-  world_.say("n" + std::to_string(options_.host) + " notes: " + text);
-}
-
-int Node::report_error(const Error& error) {
-  world_.say("n" + std::to_string(options_.host) + " has an error: " + error.sentence);
-  return kExitFailure;
+void Node::act(const node::LogNote& action) {
+  world_.say("n" + std::to_string(options_.host) + " notes: " + action.text);
 }
 
 void Node::ask_to_stop() {
-  post([this] { driver_->request_stop({15, "", false}); });
+  post([this] { agent_->feed(node::StopAsked{{15, "", false}}); });
 }
 
 }  // namespace ddprun::failover

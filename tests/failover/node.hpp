@@ -1,7 +1,7 @@
 // Node: one agent process in the world of fail-over, as agent/agent, agent/coordinate/standby and
-// agent/coordinate/endpoint_notice make it: a real NodeDriver with its Membership, the coordinators
-// in the process, the port where it stands by, the notice to the endpoint, and simple workers.
-// Owned by World. What happens to it waits until the process runs: run().
+// agent/coordinate/endpoint_notice make it: a real ddprun::Node with its Membership, the
+// coordinators in the process, the port where it stands by, the notice to the endpoint, and simple
+// workers. Owned by World. What happens to it waits until the process runs: run().
 #pragma once
 
 #include <deque>
@@ -10,7 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/node/driver.hpp"
+#include "agent/node/node.hpp"
+#include "agent/node/pump.hpp"
 #include "tests/failover/server.hpp"
 
 namespace ddprun::failover {
@@ -47,7 +48,7 @@ struct NodeOptions {
   Duration stop_max = milliseconds(50);
 };
 
-class Node final : public NodePorts, public ServerUser {
+class Node final : public ServerUser {
  public:
   Node(NodeWorld& world, Net& net, NodeOptions options);
   ~Node() override;
@@ -71,8 +72,8 @@ class Node final : public NodePorts, public ServerUser {
   void succeed();
   void ask_to_stop();
 
-  [[nodiscard]] const client::Membership& membership() const { return driver_->membership(); }
-  [[nodiscard]] const std::optional<client::End>& end_of_agent() const { return driver_->end(); }
+  [[nodiscard]] const client::Membership& membership() const { return agent().membership(); }
+  [[nodiscard]] const std::optional<client::End>& end_of_agent() const { return agent().end(); }
   [[nodiscard]] AgentId id() const;
   [[nodiscard]] int host() const { return options_.host; }
   [[nodiscard]] ProcessId process() const { return options_.process; }
@@ -84,32 +85,23 @@ class Node final : public NodePorts, public ServerUser {
   /// Host and port to which its agent is connected, or connects; -1: to none.
   [[nodiscard]] std::pair<int, int> peer() const;
 
-  // NodePorts.
-  [[nodiscard]] TimePoint now() const override { return options_.clock.local(world_.now()); }
-  [[nodiscard]] bool host_coordinator() override;
-  void connect(client::LinkId link, const std::optional<client::Place>& to) override;
-  [[nodiscard]] Result<void> coordinate(const client::Coordinate& order) override;
-  void withdraw_coordinator() override;
-  void close_link(client::LinkId link) override;
-  void send(client::LinkId link, const protocol::Message& message) override;
-  [[nodiscard]] Result<std::uint16_t> open_store() override;
-  [[nodiscard]] Result<void> serve_store(Round, const std::vector<std::string>&) override;
-  void release_store(Round round) override;
-  void close_store(Round) override {}
-  [[nodiscard]] Result<void> start_group(const protocol::StartRound& round) override;
-  void stop_group(const client::StopGroup& order) override;
-  void pass_stop_signal(int) override;
-  void deliver_signal(const client::DeliverSignal&) override {}
-  void check_hang(const client::CheckHang&) override {}
-  [[nodiscard]] bool failure_is_pending() const override { return false; }
-  void arm_timer(TimePoint deadline) override;
-  void on_step() override;
-  void log_note(const std::string& text) override;
-  void log_death(const std::string&) override {}
-  void log_restart(const std::string&) override {}
-  void log_leaving(const ReceivedSignal&) override {}
-  [[nodiscard]] int report_error(const Error& error) override;
-  void end() override {}
+  // What ddprun::Node orders.
+  [[nodiscard]] TimePoint now() const { return options_.clock.local(world_.now()); }
+  void act(const client::Connect& action);
+  void act(const client::Coordinate& action);
+  void act(const client::Withdraw& action);
+  void act(const client::CloseLink& action);
+  void act(const client::SendMessage& action);
+  void act(const client::OpenStore& action);
+  void act(const client::ReleaseStore& action);
+  void act(const client::StartGroup& action);
+  void act(const client::StopGroup& action);
+  void act(const client::ArmTimer& action);
+  void act(const node::PassStopSignal& action);
+  void act(const node::Stepped& action);
+  void act(const node::LogNote& action);
+  template <class Action>
+  void act(const Action&) {}
 
   // ServerUser.
   [[nodiscard]] TimePoint local_now() const override { return now(); }
@@ -125,6 +117,8 @@ class Node final : public NodePorts, public ServerUser {
  private:
   // node.cpp: the agent.
   void feed(const client::Event& event);
+  [[nodiscard]] const ddprun::Node& agent() const { return **agent_; }
+  [[nodiscard]] bool host_coordinator();
   void read_link();
   void tick_if_due();
   void serve();
@@ -167,7 +161,7 @@ class Node final : public NodePorts, public ServerUser {
   NodeWorld& world_;
   Net& net_;
   NodeOptions options_;
-  std::unique_ptr<NodeDriver> driver_;
+  std::unique_ptr<Pump<ddprun::Node, node::Event, Node>> agent_;
   std::deque<std::function<void()>> posted_;
   int servers_made_ = 0;
 

@@ -27,7 +27,7 @@ void Node::listen() {
 
 void Node::stand_by(const client::Event& event) {
   const bool came = std::holds_alternative<client::Incoming>(event);
-  if (!came || !driver_->has_coordinator()) return;
+  if (!came || !membership().has_coordinator()) return;
   turn_away();
   if (candidate_) lead();
 }
@@ -40,14 +40,16 @@ void Node::turn_away() {
 void Node::turn_away_if_readable() {
   while (turns_away_ && listens_ && net_.is_readable(options_.host, standby_port_)) {
     turns_away_ = false;
-    if (!driver_->has_coordinator()) return;
+    if (!membership().has_coordinator()) return;
     net_.close(net_.accept(options_.host, standby_port_));
     turns_away_ = true;
   }
 }
 
-Result<void> Node::coordinate(const client::Coordinate& order) {
-  if (!listens_) return Error(ErrorKind::kSystem, "this node has no port to coordinate the run");
+void Node::act(const client::Coordinate& order) {
+  if (!listens_) {
+    return agent_->feed(client::Abdicated{"this node has no port to coordinate the run"});
+  }
   turns_away_ = false;
   listens_ = false;
   Server::Options options = server_options(standby_port_);
@@ -61,10 +63,9 @@ Result<void> Node::coordinate(const client::Coordinate& order) {
   candidate_ = std::make_unique<Server>(net_, *this, std::move(options));
   attend(*candidate_);
   world_.wake(options_.process);
-  return {};
 }
 
-void Node::withdraw_coordinator() {
+void Node::act(const client::Withdraw&) {
   drop_notices();
   if (std::exchange(leads_, false)) local_ = std::move(endpoint_);
   if (listens_) net_.unlisten(options_.host, standby_port_);
@@ -87,7 +88,7 @@ void Node::lead() {
   leads_ = true;
   drop_notices();
   notices_.push_back({0, kEndpointPort, local_.get()});
-  for (const client::Place& place : driver_->former_coordinators()) {
+  for (const client::Place& place : membership().former_coordinators()) {
     notices_.push_back({host_at(place.address), place.port, local_.get()});
   }
   for (Notice& notice : notices_) attempt(notice);

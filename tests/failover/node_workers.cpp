@@ -16,24 +16,23 @@ void Node::later(Duration time, std::function<void()> what) {
   });
 }
 
-Result<void> Node::start_group(const StartRound& start) {
-  group_ = Group{start, Group::State::kSpawning, ++groups_};
+void Node::act(const client::StartGroup& action) {
+  group_ = Group{action.round, Group::State::kSpawning, ++groups_};
   world_.on_group(options_.process);
   const Duration spawn = world_.random().between(Duration(0), options_.spawn_max);
   later(spawn, [this, number = groups_] {
     if (!group_ || group_->number != number || group_->state != Group::State::kSpawning) return;
     group_->state = Group::State::kRunning;
     world_.on_group(options_.process);
-    driver_->feed(client::GroupRunning{group_->start.stamp.number});
+    agent_->feed(client::GroupRunning{group_->start.stamp.number});
   });
-  return {};
 }
 
-void Node::stop_group(const client::StopGroup&) {
+void Node::act(const client::StopGroup&) {
   end_group();
 }
 
-void Node::pass_stop_signal(int) {
+void Node::act(const node::PassStopSignal&) {
   end_group();
 }
 
@@ -47,7 +46,7 @@ void Node::end_group() {
     const Round round = group_->start.stamp.number;
     group_.reset();
     world_.on_group(options_.process);
-    driver_->group_over(round, RoundResult{});
+    agent_->feed(node::GroupOver{round, {}});
   });
 }
 
@@ -59,7 +58,7 @@ void Node::fail_worker(int exit_code) {
     exit.status = ExitStatus::exited(exit_code);
     const Round round = group_->start.stamp.number;
     end_group();
-    driver_->feed(client::GroupFailed{round, exit});
+    agent_->feed(client::GroupFailed{round, exit});
   });
 }
 
@@ -67,7 +66,7 @@ void Node::succeed() {
   post([this] {
     if (!works()) return;
     const Round round = group_->start.stamp.number;
-    driver_->feed(client::GroupSucceeded{round});
+    agent_->feed(client::GroupSucceeded{round});
     end_group();
   });
 }

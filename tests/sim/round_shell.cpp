@@ -172,13 +172,13 @@ void World::RoundShell::act(const local::Tell& action) {
     world_.say(node().options.host + "'s workers ended with 0, in the round before");
     world_.checker_.on_finished_before(node().process, before->finished, node().options.workers);
   }
-  world_.drive(id_, [&](NodeDriver& driver) { driver.feed(event); });
+  world_.feed(id_, event);
 }
 
 void World::RoundShell::act(const local::TellSpawnFailed& action) {
   const std::string& sentence = action.failure.error.sentence;
   world_.expect_leave(id_, sentence);
-  world_.drive(id_, [&](NodeDriver& driver) { driver.fail_to_spawn(127, sentence); });
+  world_.feed(id_, node::Failed{127, sentence});
 }
 
 // The last output is read, which takes longer where a console stalls.

@@ -43,7 +43,7 @@ bool World::all_run() const {
 int World::agents_joined() const {
   const bool coordinated = run_ && !finished_;
   return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& node) {
-    return node.driver && !node.ended && (coordinated || node.driver->membership().joined());
+    return node.agent && !node.ended && (coordinated || (*node.agent)->membership().joined());
   }));
 }
 

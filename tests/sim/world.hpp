@@ -1,5 +1,5 @@
-// A whole cluster in one thread: the real Run; the real Membership, NodeDriver, LocalRound and
-// WorkerGroup of every agent. Processes and files are modelled, wires and clocks come from
+// A whole cluster in one thread: the real Run; the real Node, LocalRound and WorkerGroup of every
+// agent. Processes and files are modelled, wires and clocks come from
 // network.hpp. The same seed gives the same
 // run, event by event. Whatever the real shells do not provably filter is required, not dropped: an
 // event that a core refuses ends the simulated life.
@@ -20,8 +20,9 @@
 #include <vector>
 
 #include "agent/explain/records.hpp"
-#include "agent/node/driver.hpp"
 #include "agent/node/local_round.hpp"
+#include "agent/node/node.hpp"
+#include "agent/node/pump.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/round/run.hpp"
 #include "tests/sim/checker.hpp"
@@ -129,7 +130,7 @@ class World {
   [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
 
   // What can be seen.
-  [[nodiscard]] bool agent_alive(int node) const { return nodes_[index(node)].driver != nullptr; }
+  [[nodiscard]] bool agent_alive(int node) const { return nodes_[index(node)].agent != nullptr; }
   [[nodiscard]] bool group_alive(int node) const { return nodes_[index(node)].group.has_value(); }
   [[nodiscard]] bool group_works(int node) const {
     const auto& group = nodes_[index(node)].group;
@@ -235,12 +236,15 @@ class World {
     [[nodiscard]] bool ending() const;
     [[nodiscard]] bool started() const;  // any worker, ever
   };
+  /// Does what the core of an agent orders.
+  class NodeShell;
+  using Agent = Pump<ddprun::Node, node::Event, NodeShell>;
   struct Node {
     NodeOptions options;
     DriftingClock clock;
-    std::unique_ptr<NodePorts> ports;
-    std::unique_ptr<NodeDriver> driver;        // null: no agent runs there
-    std::array<std::string_view, 4> states{};  // of its membership, as on_step() saw them last
+    std::shared_ptr<NodeShell> shell;
+    std::unique_ptr<Agent> agent;              // null: no agent runs there
+    std::array<std::string_view, 4> states{};  // of its membership, as it was Stepped last
     int process = -1;
     client::LinkId link = 0;  // the one that is wanted; 0: none
     int connection = -1;      // what it became
@@ -264,7 +268,6 @@ class World {
     LocalRound::Trained trained{};  // the workers of the last group
     std::optional<int> exit_code;
   };
-  class Ports;
   struct Connection {
     int node = -1;
     int process = -1;
@@ -290,7 +293,7 @@ class World {
   [[nodiscard]] bool paused(int node) const { return now() < nodes_[index(node)].paused_until; }
   /// Whether the process that something was meant for is still there.
   [[nodiscard]] bool lives(int node, int process) const {
-    return nodes_[index(node)].driver != nullptr && nodes_[index(node)].process == process;
+    return nodes_[index(node)].agent != nullptr && nodes_[index(node)].process == process;
   }
   [[nodiscard]] Group* group_of(int node, int generation);
 
@@ -310,10 +313,10 @@ class World {
   [[nodiscard]] protocol::Message through_codec(protocol::Message message) const;
 
   // world_agent.cpp: an agent and its thread.
-  [[nodiscard]] std::unique_ptr<NodePorts> make_ports(int node);  // world_ports.cpp
+  void make_agent(int node);  // node_shell.cpp
   template <class What>
   void on_thread(int node, int process, What what);
-  void drive(int node, const std::function<void(NodeDriver&)>& call);
+  void feed(int node, const node::Event& event);  // node_shell.cpp
   [[nodiscard]] client::MembershipOptions membership_options(int node) const;
   void take_note_of(int node, const protocol::Message& message);
   void expect_leave(int node, const std::string& reason);
@@ -323,7 +326,7 @@ class World {
   void hold(int node, std::function<void()> what);
   void release_held(int node);
   void to_agent(int node, int process, client::Event event);
-  void on_step(int node);
+  void on_step(int node, const node::Stepped& step);
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
   [[nodiscard]] Checker::Coordinated coordinated(int node) const;

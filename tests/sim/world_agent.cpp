@@ -1,8 +1,9 @@
-// The agents of the simulated world: the real NodeDriver, and a thread that can stand still.
+// The agents of the simulated world: the real Node, and a thread that can stand still.
 #include <algorithm>
 #include <utility>
 
 #include "rendezvous/protocol/names.hpp"
+#include "tests/sim/round_shell.hpp"
 #include "tests/sim/words.hpp"
 #include "tests/sim/world.hpp"
 
@@ -10,19 +11,9 @@ namespace ddprun::sim {
 
 using namespace protocol;
 
-void World::drive(int id, const std::function<void(NodeDriver&)>& call) {
-  Node& node = nodes_[index(id)];
-  call(*node.driver);
-  if (!node.driver->idle() || node.ended) return;
-  node.ended = node.driver->end().has_value();
-  if (node.ended) return on_end(id, *node.driver->end());
-  const bool ending = node.leaving || (node.group && node.group->ending());
-  require(node.timer_pending || ending, "an agent waits without a deadline");
-}
-
 void World::start_agent(int id) {
   Node& node = nodes_[index(id)];
-  if (node.driver) return;
+  if (node.agent) return;
   Node before = std::exchange(node, Node{});
   node.options = std::move(before.options);
   node.clock = before.clock;
@@ -31,14 +22,12 @@ void World::start_agent(int id) {
   node.process = processes_++;
   if (is_root(id)) start_coordinator();
   if (cut_off(id)) checker_.excuse(node.process, TimePoint(std::chrono::hours(1'000'000)));
-  node.ports = make_ports(id);
-  node.driver = std::make_unique<NodeDriver>(*node.ports, membership_options(id),
-                                             NodeDriver::Nodes::kSeveral);
+  make_agent(id);
   ++agents_alive_;
   static_cast<void>(record_now(id));
   say(node.options.host + " starts");
-  node.states = node.driver->membership().state_names();
-  drive(id, [](NodeDriver& driver) { driver.begin(); });
+  node.states = (*node.agent)->membership().state_names();
+  feed(id, node::Begin{});
 }
 
 client::MembershipOptions World::membership_options(int id) const {
@@ -61,8 +50,8 @@ client::MembershipOptions World::membership_options(int id) const {
 }
 
 Round World::round_of(int node) const {
-  const auto& driver = nodes_[index(node)].driver;
-  return driver ? driver->membership().round() : Round(0);
+  const auto& agent = nodes_[index(node)].agent;
+  return agent ? (*agent)->membership().round() : Round(0);
 }
 
 // Held events keep their order, also if the process is paused again before it has seen them.
@@ -92,7 +81,7 @@ void World::to_agent(int id, int process, client::Event event) {
   if (const auto* down = std::get_if<client::LinkDown>(&event)) {
     if (node.link == down->link) node.link = 0;
   }
-  drive(id, [&event](NodeDriver& driver) { driver.feed(std::move(event)); });
+  feed(id, std::move(event));
 }
 
 void World::take_note_of(int id, const Message& message) {
@@ -105,10 +94,10 @@ void World::take_note_of(int id, const Message& message) {
   }
 }
 
-void World::on_step(int id) {
+void World::on_step(int id, const node::Stepped& step) {
   ++steps_;
   Node& node = nodes_[index(id)];
-  const auto before = std::exchange(node.states, node.driver->membership().state_names());
+  const auto before = std::exchange(node.states, step.states);
   for (std::size_t part = 0; part < before.size(); ++part) {
     record_transition(before[part], node.states[part]);
   }
@@ -133,10 +122,10 @@ void World::agent_timer(int id, int process, int timer, TimePoint when) {
 
 void World::leave(int id, int exit_code, const std::string& reason) {
   Node& node = nodes_[index(id)];
-  if (!node.driver || node.ended) return;
+  if (!node.agent || node.ended) return;
   expect_leave(id, reason);
   on_thread(id, node.process, [this, id, exit_code, reason] {
-    drive(id, [&](NodeDriver& driver) { driver.leave(exit_code, reason); });
+    feed(id, node::Failed{exit_code, reason});
   });
 }
 
@@ -148,14 +137,14 @@ void World::expect_leave(int id, const std::string& reason) {
 }
 
 Checker::Coordinated World::coordinated(int id) const {
-  const std::string_view link = nodes_[index(id)].driver->membership().link_name();
+  const std::string_view link = (*nodes_[index(id)].agent)->membership().link_name();
   const bool answers = link == "Answered" && run_ && now() >= coordinator_paused_until();
   return answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo;
 }
 
 void World::signal_agent(int id, int signal) {
   Node& node = nodes_[index(id)];
-  if (!node.driver) return;
+  if (!node.agent) return;
   say(node.options.host + " gets signal " + std::to_string(signal));
   // It is taken later where the thread stands still; the coordinator's may be that one.
   if (paused(id)) checker_.on_leaving(node.process, coordinated(id));
@@ -167,8 +156,9 @@ void World::take_signal(int id, int signal) {
   checker_.on_signalled(node.process, coordinated(id), now());
   node.leaving = true;
   const bool ended = node.ended;
-  drive(id, [signal](NodeDriver& driver) { driver.request_stop({signal}); });
-  if (ended && node.driver->is_forced_stop()) exit_process(id);
+  const bool pending = node.group && node.group->shell->round().failure_is_unreported();
+  feed(id, node::StopAsked{{signal}, pending});
+  if (ended && (*node.agent)->is_forced_stop()) exit_process(id);
 }
 
 void World::on_end(int id, const client::End& end) {
@@ -183,8 +173,9 @@ void World::on_end(int id, const client::End& end) {
   node.exit_code = end.exit_code;
   if (node.connection >= 0) close_agent_end(node.connection);
   require(!node.serves, "an agent ended with an open store");
-  if (is_root(id) && run_ && node.driver->ends_run()) {
-    tell_coordinator(round::Shutdown{node.driver->run_exit_code(), node.options.host + " leaves"});
+  if (is_root(id) && run_ && (*node.agent)->ends_run()) {
+    tell_coordinator(
+        round::Shutdown{(*node.agent)->run_exit_code(), node.options.host + " leaves"});
   }
   const TimePoint written = std::max(now(), node.output_stalled_until);
   if (written == now()) return end_process(id, node.process);
@@ -195,7 +186,7 @@ void World::on_end(int id, const client::End& end) {
 void World::end_process(int id, int process) {
   on_thread(id, process, [this, id] {
     const bool hosts = is_root(id) && run_ && run_terms_ && !finished_ &&
-                       !nodes_[index(id)].driver->is_forced_stop();
+                       !(*nodes_[index(id)].agent)->is_forced_stop();
     if (!hosts) exit_process(id);
   });
 }
@@ -209,7 +200,7 @@ void World::forget_agent(int id) {
   Node& node = nodes_[index(id)];
   checker_.on_agent_gone(node.process);
   const std::optional<Group> group = std::exchange(node.group, std::nullopt);
-  node.driver.reset();
+  node.agent.reset();
   node.serves.reset();
   node.listener_open = false;
   std::erase_if(released_, [id](const auto& one) { return one.second == id; });
@@ -221,7 +212,7 @@ void World::forget_agent(int id) {
 
 void World::kill_agent(int id, const std::string& how) {
   Node& node = nodes_[index(id)];
-  if (!node.driver) return;
+  if (!node.agent) return;
   say(node.options.host + " " + how);
   checker_.excuse(node.process, now());
   if (node.connection >= 0) close_agent_end(node.connection);
@@ -231,7 +222,7 @@ void World::kill_agent(int id, const std::string& how) {
 
 void World::power_off(int id) {
   Node& node = nodes_[index(id)];
-  if (!node.driver) return;
+  if (!node.agent) return;
   say(node.options.host + " loses power");
   checker_.excuse(node.process, now());
   if (node.connection >= 0) {

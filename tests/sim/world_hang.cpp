@@ -29,9 +29,7 @@ void World::make_progress(int id, int generation, TimePoint since) {
   if (moving == nullptr || moving->quiet_since != since) return;
   moving->quiet_since.reset();
   on_group_thread(id, generation, [this, id](const Group& group) {
-    drive(id, [&](NodeDriver& driver) {
-      driver.feed(client::GroupQuiet{group.round.stamp.number, milliseconds(0), {}});
-    });
+    feed(id, client::GroupQuiet{group.round.stamp.number, milliseconds(0), {}});
   });
 }
 
@@ -58,7 +56,7 @@ void World::check_hang(int id, const client::CheckHang& order) {
   const Duration lasts = group.quiet_since ? now() - *group.quiet_since : Duration(0);
   const client::GroupQuiet quiet{group.round.stamp.number, std::chrono::floor<Milliseconds>(lasts),
                                  *order.echo == 0 ? std::nullopt : order.echo};
-  drive(id, [&quiet](NodeDriver& driver) { driver.feed(quiet); });
+  feed(id, quiet);
 }
 
 void World::on_hang_sent(int id, const Hang& hang) {
@@ -72,7 +70,7 @@ void World::on_hang_sent(int id, const Hang& hang) {
   ++hangs_;
   const Duration limit = *options_.terms.hang_timeout;
   for (const Node& node : nodes_) {
-    const bool here = node.driver && node.group && node.group->round.stamp == group->round.stamp;
+    const bool here = node.agent && node.group && node.group->round.stamp == group->round.stamp;
     // What comes after the question, the coordinator may not know.
     if (here && node.group->succeeded && node.group->succeeded_at < group->asked_at) {
       require(now() - node.group->succeeded_at + limit / 8 >= limit,

@@ -234,7 +234,7 @@ void World::group_runs(int id, int generation) {
   group->running = true;
   const protocol::StartRound round = group->round;
   record(id, Seen::kRuns);
-  drive(id, [&](NodeDriver& driver) { driver.feed(client::GroupRunning{round.stamp.number}); });
+  feed(id, client::GroupRunning{round.stamp.number});
   auto& runners = running_[key_of(round.stamp)];
   runners.emplace_back(id, generation);
   if (static_cast<int>(runners.size()) < round.group_size) return;
@@ -278,7 +278,7 @@ void World::group_over(int id, int generation) {
     checker_.on_group_gone(node.process);
     const std::string alive = result.unkillable_worker();
     if (!alive.empty()) expect_leave(id, alive);
-    drive(id, [&](NodeDriver& driver) { driver.group_over(round, result); });
+    feed(id, node::GroupOver{round, result});
     require(node.carried.empty(), "workers are released, and no round takes them over");
   });
 }

@@ -20,11 +20,9 @@ void World::notify_agents(const std::vector<int>& ids, int signal) {
   if (alone && now() - disturbed_ > kQuietBefore) expect_signal(ids);
   for (const int id : ids) {
     Node& node = nodes_[index(id)];
-    if (!node.driver) continue;
+    if (!node.agent) continue;
     say(node.options.host + " gets signal " + std::to_string(signal) + ", which ends nothing");
-    on_thread(id, node.process, [this, id, signal] {
-      drive(id, [signal](NodeDriver& driver) { driver.pass_on({signal}); });
-    });
+    on_thread(id, node.process, [this, id, signal] { feed(id, client::SignalCame{signal}); });
   }
 }
 
@@ -36,7 +34,7 @@ void World::deliver_signal(int id) {
 bool World::is_in_touch(int id) const {
   const Node& node = nodes_[index(id)];
   return group_works(id) && node.group->running && node.connection >= 0 && !cut_off(id) &&
-         std::string_view(node.driver->membership().link_name()) == "Answered";
+         std::string_view((*node.agent)->membership().link_name()) == "Answered";
 }
 
 // All that have a part in the live round, and can hear of it.

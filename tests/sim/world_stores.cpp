@@ -54,7 +54,7 @@ void World::tell_if_idle(const RoundStamp& stamp) {
     on_thread(id, process, [this, id, stamp] {
       // As the store's server does: a client may have come since, while this thread stood still.
       if (client_of(stamp, id, Wires::kAny) >= 0) return;
-      drive(id, [&](NodeDriver& driver) { driver.feed(client::StoreIdle{stamp.number}); });
+      feed(id, client::StoreIdle{stamp.number});
     });
   });
 }
@@ -66,7 +66,7 @@ void World::close_store(int id, Round round) {
   require(found != released_.end(), "a store is closed that was not released");
   const RoundStamp stamp{Round(found->first.first), found->first.second};
   released_.erase(found);
-  if (nodes_[index(id)].driver->is_forced_stop()) return;  // its user waits for nothing
+  if ((*nodes_[index(id)].agent)->is_forced_stop()) return;  // its user waits for nothing
   const int client = client_of(stamp, id, Wires::kWhole);
   if (client < 0) return;
   const Node& node = nodes_[index(client)];
