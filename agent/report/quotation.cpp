@@ -300,8 +300,15 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   const Sequel sequel = sequel_of(views, 0, traceback->end, {});
   if (!sequel.lines.empty() && reports_failure(lines[sequel.lines.back()])) return {};
   Lines said{lines[traceback->exception]};
-  Lines after;
-  for (const std::size_t at : sequel.lines) after.push_back(lines[at]);
+  const auto is_of_message = [](const std::string& line) {
+    return line.starts_with("  ") || left_out_before(line).has_value();
+  };
+  std::size_t told = traceback->end;
+  while (told < lines.size() && is_of_message(lines[told])) ++told;
+  Lines after = part(lines, traceback->end, told);
+  for (const std::size_t at : sequel.lines) {
+    if (at >= told) after.push_back(lines[at]);
+  }
   append(said, shortened_sequel(after));
   return said;
 }

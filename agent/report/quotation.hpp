@@ -27,8 +27,9 @@ namespace ddprun {
 [[nodiscard]] std::vector<std::string> quotable_lines(
     std::string_view tail, const std::optional<ExitStatus>& status = std::nullopt);
 
-/// Of quoted lines that are one traceback, the line with its exception, and what the program
-/// printed after it, which may be why it ended; empty: they are none or a chain, that line is not
+/// Of quoted lines that are one traceback, the line with its exception, those that are set off
+/// below it (more of its message), and what the program printed after it, which may be why it
+/// ended; of many the first and the last ones. Empty: they are none or a chain, that line is not
 /// certain, or a line behind it reports a failure, too.
 [[nodiscard]] std::vector<std::string> exception_of(const std::vector<std::string>& lines);
 

@@ -226,8 +226,10 @@ std::string failure_report(const RunFailure& failure, const std::string& hostnam
   add("log", log_text(failure, hostname, logs));
   add("exit", "code " + std::to_string(exit_code_of_run(exit.status)));
   std::string text = failure_headline(failure);
+  const bool is_here = exit.worker.host == hostname;
   text += labelled("when", time_text(exit.when) + ", " + duration_text(exit.since_start) +
-                               " after start, round " + std::to_string(failure.round.value()));
+                               (is_here ? " after start" : " after the start of its node") +
+                               ", round " + std::to_string(failure.round.value()));
   text += evidence(account, kScreenLines - 2 - after.size());
   for (const std::string& line : after) text += line;
   return text;

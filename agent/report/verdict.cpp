@@ -54,7 +54,10 @@ Verdict judge_exit(const WorkerExit& exit) {
     verdict.text += ", not sent by ddprun; sender unknown";
   }
   if (const int signal = signal_in_shell_code(exit.status); signal != 0) {
-    verdict.likely = "a shell or wrapper, whose program died of " + signal_name(signal);
+    const std::string name = signal_name(signal);
+    verdict.likely = "128 + " + name +
+                     ": a shell or wrapper, whose program died of it, or a program" +
+                     (signal == SIGKILL ? " that chose this code" : " that handled it");
   }
   if (killed_for_memory(exit.evidence)) {
     verdict.evidence = memory_facts(exit);

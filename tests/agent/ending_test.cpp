@@ -84,6 +84,22 @@ TEST_CASE("the exception of a traceback is found in whatever form that is printe
   }
 }
 
+TEST_CASE("of an exception of several lines its first and last ones are quoted, and the gap") {
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+      "ValueError: 3 settings are wrong:\n  lr: not above 0\n  epochs: missing\n";
+  const WorkerExit exit = exit_with(ExitStatus::exited(1), traceback);
+  CHECK_THAT(report_on(exit, Shown::kYes), ContainsSubstring("| ValueError: 3 settings are wrong:\n"
+                                                             "            |   lr: not above 0\n"
+                                                             "            |   epochs: missing\n"));
+  std::string many = traceback;
+  for (int i = 0; i < 20; ++i) many += "  setting " + std::to_string(i) + ": unknown\n";
+  CHECK_THAT(report_on(exit_with(ExitStatus::exited(1), many), Shown::kYes),
+             ContainsSubstring("| ... 17 lines left out ...\n"
+                               "            |   setting 18: unknown\n"
+                               "            |   setting 19: unknown\n"));
+}
+
 TEST_CASE(
     "an exception that was logged with its traceback was caught, and none that is slow to exit") {
   const std::string traceback =

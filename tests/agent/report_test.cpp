@@ -125,11 +125,12 @@ TEST_CASE("the log named is the culprit's, else the witness's by its rank, else 
              EndsWith("\n  log       logs/stacks-600s.txt" + kExit));
 }
 
-TEST_CASE("on another node the report is the same, and names the host of the log") {
+TEST_CASE("on another node the report names the host of the log, and whose start it counts from") {
   const std::string report = report_of(failing());
   CHECK_THAT(report, ContainsSubstring("\n  log       logs/7f3a/"));
   std::string elsewhere = report;
   elsewhere.insert(elsewhere.find("logs/7f3a/"), "gpu-02:");
+  elsewhere.replace(elsewhere.find("after start"), 11, "after the start of its node");
   CHECK(failure_report(failing(), "gpu-01") == elsewhere);
 }
 

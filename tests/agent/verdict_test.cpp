@@ -372,6 +372,8 @@ TEST_CASE("a broken pipe is that of a closed stdout, where that is closed") {
 TEST_CASE("an exit code of a shell tells which signal its program died of, as a guess") {
   const Verdict verdict = judge(exit_of(ExitStatus::exited(139)));
   CHECK(verdict.code == "W-EXIT");
-  CHECK(verdict.likely == "a shell or wrapper, whose program died of SIGSEGV");
+  CHECK(verdict.likely ==
+        "128 + SIGSEGV: a shell or wrapper, whose program died of it, or a "
+        "program that handled it");
   CHECK(judge(exit_of(ExitStatus::exited(128))).likely.empty());
 }
