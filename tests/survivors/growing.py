@@ -29,6 +29,8 @@ def steps_in(world, step):
     ddprun.reconfigure(world)
     step = of_all(step)
     while not of_all((folder / "done").exists()):
+        if ddprun.round_pending():  # one that is alone has no socket that ends
+            raise RuntimeError("another round has come")
         step += 1
         yield step
         never.wait(STEP_S)
@@ -48,3 +50,4 @@ with open(folder / str(os.getpid()), "w", buffering=1, encoding="utf-8") as all_
         except RuntimeError as error:
             print("left the round:", error, file=sys.stderr)
             finished = (folder / "last").exists()
+dist.destroy_process_group()
