@@ -40,7 +40,8 @@ local::Actions LocalRound::step(const local::Event& event, TimePoint now) {
 
 void LocalRound::tell_group(const GroupEvent& event) {
   if (const auto* exited = std::get_if<Exited>(&event)) {
-    actions_.emplace_back(local::ExitTaken{exited->rank, exited->status});
+    const int sent = group_.worker(exited->rank).first_signal;
+    actions_.emplace_back(local::ExitTaken{exited->rank, exited->status, sent});
   } else if (const auto* failed = std::get_if<SpawnFailed>(&event)) {
     actions_.emplace_back(local::SpawnGivenUp{*failed});
   }
@@ -86,7 +87,13 @@ void LocalRound::act(const Spawn& action) {
   actions_.emplace_back(local::OpenFiles{});
 }
 
+// Of a stop the first of each signal is told. One that has not taken the round is killed alone.
 void LocalRound::act(const Signal& action) {
+  const bool alone = group_.state() == GroupState::kHealthy;
+  if (alone || action.signal != std::exchange(told_signal_, action.signal)) {
+    const auto workers = alone ? 1 : static_cast<int>(group_.running().size());
+    actions_.emplace_back(local::SignalsBegin{action.signal, workers});
+  }
   note_raised();
   actions_.emplace_back(action);
 }

@@ -185,6 +185,7 @@ class LocalRound {
   std::optional<WorkerExit> given_up_{};  // what stands for the first failure then
   bool failure_reported_ = false;         // to the owner, with what the files say
   RoundResult::Logged death_logged_ = RoundResult::Logged::kNo;
+  int told_signal_ = 0;                      // the last one whose beginning was told
   std::optional<std::string> error_json_{};  // of the worker that failed first
   bool ended_ = false;
 };

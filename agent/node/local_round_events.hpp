@@ -203,6 +203,12 @@ struct Over {};
 struct ExitTaken {
   LocalRank rank;
   ExitStatus status;
+  int signal = 0;  // the first that ddprun had sent it; 0: none
+};
+/// Signals to so many workers follow, or to what is left of others.
+struct SignalsBegin {
+  int signal = 0;
+  int workers = 0;
 };
 /// A worker is not started.
 struct SpawnGivenUp {
@@ -238,8 +244,8 @@ struct LogRecovery {
 using Action =
     std::variant<OpenFiles, GiveUpFiles, AwaitDevices, PostSpawn, StartWorker, TellRound, Signal,
                  AskStacks, ArmTimer, CancelTimer, LookForComplaint, ArmHearing, Look, ReadRaised,
-                 CatchUp, LookForEvidence, Tell, TellSpawnFailed, Over, ExitTaken, SpawnGivenUp,
-                 GaveUp, LogFailure, LogStop, LogLeftBehind, LogAgain, LogRecovery>;
+                 CatchUp, LookForEvidence, Tell, TellSpawnFailed, Over, ExitTaken, SignalsBegin,
+                 SpawnGivenUp, GaveUp, LogFailure, LogStop, LogLeftBehind, LogAgain, LogRecovery>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::local

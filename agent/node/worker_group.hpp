@@ -189,12 +189,14 @@ struct WorkerRecord {
   bool finished_before = false;      // one here exited with 0 in the round before
   bool is_spare = false;             // it has taken no round so far
   bool untold = false;               // it could not be told of this round
+  TimePoint killed_at{};             // since it, or what it left, kept this round waiting
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
   int last_signal = 0;
   bool asked = false;  // for its stacks, in the place of SIGKILL
   TimePoint ended_at{};
   [[nodiscard]] bool had_to_be_killed() const;
+  [[nodiscard]] bool keeps_waiting() const;
 };
 
 class WorkerGroup {
@@ -286,8 +288,9 @@ class WorkerGroup {
   void tell_if_all_finished();
   void spawn_again(LocalRank rank);
   void watch_joins();
+  void arm_join_timer();
   void on_join_timer();
-  [[nodiscard]] bool any_untold() const;
+  [[nodiscard]] TimePoint joins_until(const WorkerRecord& worker) const;
   [[nodiscard]] bool runs_here() const;
   void spawn_next();
   void begin_stop(int signal, Duration spare = {});
@@ -322,6 +325,7 @@ class WorkerGroup {
   bool may_be_last_;
   std::optional<LocalRank> spawning_;  // the last one that was ordered
   bool recovers_ = false;              // until carried workers have taken the round
+  TimePoint joins_since_{};            // all ran: they are waited for
   bool released_ = false;              // the next round is ordered
   // Once all workers ended with 0: what they left, and when it is stopped unless it makes progress.
   std::optional<HangWatch> stragglers_;

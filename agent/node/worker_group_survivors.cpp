@@ -57,6 +57,7 @@ void WorkerGroup::start_again(const Exited& event) {
   tell_if_all_finished();
   if (event.left == LeftBehind::kNothing) return spawn_again(event.rank);
   worker.life = WorkerRecord::Life::kLeaving;
+  worker.killed_at = now_;
   actions_.push_back(Signal{event.rank, SIGKILL});
 }
 
@@ -94,9 +95,9 @@ void WorkerGroup::watch_joins() {
            worker.carried == WorkerRecord::Carried::kTold;
   });
   if (waits || any_to_start_again()) {
-    const Duration first = any_untold() ? kUntoldMax : *rejoin_timeout_;
-    if (deadline_ == TimePoint()) arm(std::min(first, *rejoin_timeout_));
-    return;
+    if (deadline_ != TimePoint()) return;
+    joins_since_ = now_;
+    return arm_join_timer();
   }
   recovers_ = false;
   deadline_ = {};
@@ -104,28 +105,47 @@ void WorkerGroup::watch_joins() {
   actions_.push_back(Recovered{});
 }
 
-// What SIGKILL does not end here, the next round has to do without this node.
-void WorkerGroup::on_join_timer() {
-  const bool stuck = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    const bool killed = worker.last_signal == SIGKILL;
-    return (worker.again && worker.life == WorkerRecord::Life::kLeaving) ||
-           (killed && worker.life == WorkerRecord::Life::kRunning);
-  });
-  if (stuck) return begin_stop(SIGTERM);
-  const bool untold_alone = any_untold() && *rejoin_timeout_ > kUntoldMax;
-  for (const LocalRank rank : running()) {
-    WorkerRecord& worker = record(rank);
-    if (worker.carried == WorkerRecord::Carried::kNo) continue;
-    if (!untold_alone || std::exchange(worker.untold, false)) send(rank, SIGKILL);
-  }
-  arm(untold_alone ? std::max<Duration>(*rejoin_timeout_ - kUntoldMax, kWaitAfterKill)
-                   : Duration(kWaitAfterKill));
+/// Whether the round waits for it, or for what it left.
+bool WorkerRecord::keeps_waiting() const {
+  return (carried != Carried::kNo && life == Life::kRunning) || (again && life == Life::kLeaving);
 }
 
-bool WorkerGroup::any_untold() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    return worker.untold && worker.life == WorkerRecord::Life::kRunning;
+/// Then such a worker gets SIGKILL; or, if that was sent, is no longer waited for.
+TimePoint WorkerGroup::joins_until(const WorkerRecord& worker) const {
+  const TimePoint all = joins_since_ + *rejoin_timeout_;
+  const TimePoint killed = worker.killed_at + kWaitAfterKill;
+  if (worker.life == WorkerRecord::Life::kLeaving) return std::max(all, killed);
+  if (worker.last_signal == SIGKILL) return killed;
+  return worker.untold ? std::min(all, joins_since_ + kUntoldMax) : all;
+}
+
+void WorkerGroup::arm_join_timer() {
+  std::optional<TimePoint> next;
+  for (const WorkerRecord& worker : workers_) {
+    if (!worker.keeps_waiting()) continue;
+    const TimePoint until = joins_until(worker);
+    next = next ? std::min(*next, until) : until;
+  }
+  arm(next ? *next - now_ : Duration(kWaitAfterKill));
+}
+
+// What SIGKILL does not end here, the next round has to do without this node.
+void WorkerGroup::on_join_timer() {
+  const auto is_due = [this](const WorkerRecord& worker) {
+    return worker.keeps_waiting() && joins_until(worker) <= deadline_;
+  };
+  const bool stuck = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    const bool killed =
+        worker.life == WorkerRecord::Life::kLeaving || worker.last_signal == SIGKILL;
+    return killed && is_due(worker);
   });
+  if (stuck) return begin_stop(SIGTERM);
+  for (const LocalRank rank : running()) {
+    if (!is_due(worker(rank))) continue;
+    record(rank).killed_at = now_;
+    send(rank, SIGKILL);
+  }
+  arm_join_timer();
 }
 
 void WorkerGroup::hold_survivors() {

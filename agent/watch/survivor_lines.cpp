@@ -38,6 +38,13 @@ std::string not_joined_line(Round round, const WorkerName& worker, Duration limi
                          " (--rejoin-timeout); killed and started again");
 }
 
+std::string untold_line(Round round, const WorkerName& worker, Duration limit) {
+  return line(round,
+              who(worker) +
+                  " could not be told of it, since its link had ended, and did not end within " +
+                  duration_text(limit) + "; killed and started again");
+}
+
 std::string lost_survivor_line(Round round, const WorkerName& worker, const ExitStatus& status) {
   return line(round,
               who(worker) + " ended before it took part (" + status.text() + "); started again");

@@ -23,6 +23,9 @@ struct RecoveredRanks {
 /// `note [RECOVER] round 2: rank 1 (pid 4182) did not take it within 60 s; killed and started
 /// again`.
 [[nodiscard]] std::string not_joined_line(Round round, const WorkerName& worker, Duration limit);
+/// `note [RECOVER] round 2: rank 1 (pid 4182) could not be told of it, since its link had ended,
+/// and did not end within 2 s; killed and started again`.
+[[nodiscard]] std::string untold_line(Round round, const WorkerName& worker, Duration limit);
 /// `note [RECOVER] round 2: rank 1 (pid 4182) ended before it took it (exit code 1); started
 /// again`.
 [[nodiscard]] std::string lost_survivor_line(Round round, const WorkerName& worker,

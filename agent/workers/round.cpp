@@ -465,10 +465,9 @@ WatchedRanks RoundRunner::watched_ranks() const {
 }
 
 void RoundRunner::act(const local::ExitTaken& action) {
-  const int sent = round_.group().worker(action.rank).first_signal;
   const bool exiting = worker(action.rank).exits_apart;
-  inputs_.events.record(
-      worker_exited_event(inputs_.facts.round, name_of(action.rank), action.status, sent, exiting));
+  inputs_.events.record(worker_exited_event(inputs_.facts.round, name_of(action.rank),
+                                            action.status, action.signal, exiting));
 }
 
 void RoundRunner::act(const local::SpawnGivenUp& action) {

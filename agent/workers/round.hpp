@@ -195,6 +195,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void act(const local::TellSpawnFailed& action) { inputs_.hooks.spawn_failed(action.failure); }
   void act(const local::Over& action);
   void act(const local::ExitTaken& action);
+  void act(const local::SignalsBegin& action);
   void act(const local::SpawnGivenUp& action);
   void act(const local::GaveUp& action);
   void act(const local::LogFailure& action);
@@ -249,7 +250,6 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void prepare_warm_restart();
   [[nodiscard]] Result<Child> start_cold(const Worker& started, LocalRank rank);
   void record_into(OutputContext& output);
-  void record_signal(int signal);
   void plan_workers();
   void plan_one(LocalRank rank);
   void say_where_hidden_output_is();
@@ -313,7 +313,6 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   LocalRound round_;
   std::deque<local::Event> events_{};  // that are to be taken
   bool feeding_ = false;
-  int recorded_signal_ = 0;  // the last that events.jsonl has
 };
 
 }  // namespace ddprun

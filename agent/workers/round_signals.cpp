@@ -28,7 +28,6 @@ void RoundRunner::note_obedience(LocalRank rank, int signal) {
 // While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
 // worker does. What is stopped (SIGSTOP, Ctrl-Z) acts on no other signal before it is continued.
 void RoundRunner::signal_group(LocalRank rank, int signal) {
-  record_signal(signal);
   Worker& target = worker(rank);
   if (target.descendants) return target.descendants->signal(signal);
   const auto& leaf = target.child->leaf();
@@ -46,7 +45,6 @@ void RoundRunner::signal_group(LocalRank rank, int signal) {
 
 // Its group gets it a moment later: see StopStage::kSwept.
 void RoundRunner::kill_but_pipe_ends(LocalRank rank) {
-  record_signal(SIGKILL);
   Worker& target = worker(rank);
   target.spares_pipe_ends = true;
   if (target.descendants) return target.descendants->kill_but_pipe_ends();
@@ -87,14 +85,10 @@ std::vector<Rank> RoundRunner::ended_by(int signal) const {
   return ranks;
 }
 
-// One event for all workers of a stop. One that has not joined is killed alone.
-void RoundRunner::record_signal(int signal) {
-  const bool alone = round_.group().state() == GroupState::kHealthy;
-  if (!alone && signal == std::exchange(recorded_signal_, signal)) return;
+void RoundRunner::act(const local::SignalsBegin& action) {
   if (inputs_.warm) inputs_.warm->look();
-  const auto workers = alone ? 1 : static_cast<int>(round_.group().running().size());
-  const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
-  inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+  const char* name = action.signal == SIGKILL ? "kill_began" : "stop_began";
+  inputs_.events.record(stop_event(inputs_.facts.round, name, action.signal, action.workers));
 }
 
 }  // namespace ddprun

@@ -223,10 +223,14 @@ void RoundRunner::make_place(LocalRank rank) {
 void RoundRunner::act(const local::LogAgain& action) {
   const WorkerName& again = action.worker;
   const Worker& ended = worker(again.local_rank);
-  const bool killed = ended.last_signal == SIGKILL && ended.told;
+  const Round round = inputs_.facts.round;
   const Duration limit = *inputs_.config.stopping.rejoin_timeout;
-  inputs_.logger.info(killed ? not_joined_line(inputs_.facts.round, again, limit)
-                             : lost_survivor_line(inputs_.facts.round, again, action.status));
+  if (ended.last_signal != SIGKILL) {
+    return inputs_.logger.info(lost_survivor_line(round, again, action.status));
+  }
+  inputs_.logger.info(ended.told
+                          ? not_joined_line(round, again, limit)
+                          : untold_line(round, again, std::min<Duration>(limit, kUntoldMax)));
 }
 
 void RoundRunner::act(const local::LogRecovery& action) {

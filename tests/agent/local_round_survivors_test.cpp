@@ -1,4 +1,5 @@
 // The order of events in a round whose workers survive a change of it.
+#include "base/limits.hpp"
 #include "tests/agent/written_round.hpp"
 #include "tests/support/catch.hpp"
 
@@ -14,9 +15,9 @@ struct Kept {
   Written ports;
   WrittenRound driver;
 
-  explicit Kept(const std::vector<LocalRank>& carried = {})
+  explicit Kept(const std::vector<LocalRank>& carried = {}, Duration rejoin_timeout = 60s)
       : driver(ports, {Round(2),
-                       {2, 30s, 10s, 60s, carried},
+                       {2, 30s, 10s, rejoin_timeout, carried},
                        TimePoint(990s),
                        LocalRound::Elsewhere::kNoRanks,
                        Round(1)}) {}
@@ -206,10 +207,53 @@ TEST_CASE("a worker that cannot be told of a round has a moment to end, and is n
     round.ports.now_ = round.ports.deadline_;
     round.driver.timer_expired(round.ports.deadline_);
     CHECK(round.ports.written() == "SIGKILL 0");
-    CHECK(round.ports.deadline_ == round.ports.now_ + 58s);
+    CHECK(round.ports.signalled_ == 1);
+    CHECK(round.ports.deadline_ == round.ports.now_ + kWaitAfterKill);
     round.exits(0, kKill);
     CHECK(round.ports.written() == "0 starts again, post 0");
+    CHECK(round.ports.sent_ == SIGKILL);
+    round.ports.now_ = round.ports.deadline_;
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "");
+    CHECK(round.ports.deadline_ == round.ports.now_ + 48s);
   }
+  SECTION("it fails by itself: the other has its whole time, and is then killed") {
+    round.exits(0, ExitStatus::exited(1));
+    CHECK(round.ports.written() == "0 starts again, post 0");
+    CHECK(round.ports.sent_ == 0);
+    round.ports.now_ = round.ports.deadline_;
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "");
+    CHECK(round.ports.deadline_ == round.ports.now_ + 58s);
+    round.ports.now_ = round.ports.deadline_;
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "SIGKILL 1");
+  }
+  SECTION("it leaves a process, which does not end the round before its time either") {
+    round.driver.exited(LocalRank(0), ExitStatus::exited(1), LeftBehind::kProcesses);
+    (void)round.ports.written();
+    round.ports.now_ = round.ports.deadline_;
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "");
+    CHECK(round.ports.deadline_ == round.ports.now_ + 58s);
+  }
+}
+
+TEST_CASE("a short time to rejoin is that of the others, also where one could not be told") {
+  Kept round({LocalRank(0), LocalRank(1)}, 3s);
+  round.ports.can_tell_ = false;
+  round.driver.begin();
+  round.driver.files_opened({}, {});
+  round.ports.can_tell_ = true;
+  round.driver.spawn_due(LocalRank(1));
+  (void)round.ports.written();
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "SIGKILL 0");
+  CHECK(round.ports.deadline_ == round.ports.now_ + 1s);
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "SIGKILL 1");
 }
 
 TEST_CASE("a worker that ends with 0 while it is held, and had not taken the round, has finished") {

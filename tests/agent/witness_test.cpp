@@ -107,6 +107,7 @@ TEST_CASE("a witness is heard no longer when no other rank is left, or a stop co
     round.exits(1, kFailed);
     CHECK(round.driver.group().first_failure() == LocalRank(0));
     CHECK(round.driver.group().over());
+    CHECK(round.ports.signalled_ == 1);  // who counted as running when the signal was ordered
     round.driver.hearing_over();
   }
   SECTION("a stop of the run") {

@@ -28,6 +28,8 @@ struct Written {
 
   TimePoint now_{1000s};
   TimePoint deadline_{};  // none: not armed
+  int sent_ = -1;         // to the last worker that ended
+  int signalled_ = -1;    // workers, as it was told last
   bool writes_stacks_ = false;
   bool devices_are_held_ = false;
   std::optional<LocalRank> broken_{};
@@ -191,7 +193,8 @@ class WrittenRound {
   }
   void act(const local::TellSpawnFailed& action) { write("spawn failed", action.failure.rank); }
   void act(const local::Over&) { write("over"); }
-  void act(const local::ExitTaken&) {}
+  void act(const local::ExitTaken& action) { shell_.sent_ = action.signal; }
+  void act(const local::SignalsBegin& action) { shell_.signalled_ = action.workers; }
   void act(const local::SpawnGivenUp&) {}
   void act(const local::GaveUp& action) { write("give up for " + action.order.why.code); }
   void act(const local::LogFailure& action) {

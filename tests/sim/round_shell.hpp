@@ -53,6 +53,7 @@ class World::RoundShell : public std::enable_shared_from_this<RoundShell> {
   void act(const local::TellSpawnFailed& action);
   void act(const local::Over& action);
   void act(const local::ExitTaken&) {}
+  void act(const local::SignalsBegin&) {}
   void act(const local::SpawnGivenUp&) {}
   void act(const local::GaveUp&) {}
   void act(const local::LogFailure&) {}
