@@ -166,7 +166,7 @@ struct CancelTimer {};
 /// Whether a worker that failed by itself complained of other ranks, in what it wrote.
 struct LookForComplaint {
   LocalRank rank;
-  ExitStatus status;
+  ExitStatus status = ExitStatus::exited(0);
 };
 struct ArmHearing {
   TimePoint deadline;
@@ -202,7 +202,7 @@ struct Over {};
 /// The exit counts from now on: a witness is heard first.
 struct ExitTaken {
   LocalRank rank;
-  ExitStatus status;
+  ExitStatus status = ExitStatus::exited(0);
   int signal = 0;  // the first that ddprun had sent it; 0: none
 };
 /// Signals to so many workers follow, or to what is left of others.
@@ -235,7 +235,7 @@ struct LogLeftBehind {
 /// It had not taken the round when it ended, or was ended: it is started again.
 struct LogAgain {
   WorkerName worker;
-  ExitStatus status;
+  ExitStatus status = ExitStatus::exited(0);
 };
 struct LogRecovery {
   Recovery recovery;
