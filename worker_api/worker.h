@@ -100,9 +100,11 @@ int ddprun_worker_wait_for_stop(int timeout_ms);
  * not the worker itself but one below it. Again: nothing. */
 int ddprun_worker_survive(void);
 
-#define DDPRUN_WORKER_CAUSE_START 0   /* this process was started for the round */
-#define DDPRUN_WORKER_CAUSE_FAILURE 1 /* the round before is over: a worker is gone, or nodes
-                                       * joined; collectives of that round do not end */
+/* This process was started for the round. */
+#define DDPRUN_WORKER_CAUSE_START 0
+/* The round before is over: a worker is gone, or nodes joined; collectives of that round do not
+ * end. */
+#define DDPRUN_WORKER_CAUSE_FAILURE 1
 
 struct ddprun_worker_change {
   size_t struct_size; /* in: sizeof(struct ddprun_worker_change) */
