@@ -87,7 +87,7 @@ void LocalRound::act(const Spawn& action) {
   actions_.emplace_back(local::OpenFiles{});
 }
 
-// Of a stop the first of each signal is told. One that has not taken the round is killed alone.
+// A stop tells the first of each signal. A worker that has not taken the round is killed alone.
 void LocalRound::act(const Signal& action) {
   const bool alone = group_.state() == GroupState::kHealthy;
   if (alone || action.signal != std::exchange(told_signal_, action.signal)) {
@@ -197,7 +197,7 @@ void LocalRound::on(const local::SpawnDue& event) {
 void LocalRound::spawn(LocalRank rank) {
   // A stop came between the order and now: it would only be started to be stopped.
   if (!runs_here()) return give_up_spawn(rank);
-  // What was there before it has SIGKILL, and may take its time.
+  // The processes of the worker before it have SIGKILL, and may take their time.
   const WorkerRecord& record = group_.worker(rank);
   if (record.life == WorkerRecord::Life::kLeaving) return tell_group(PutOff{rank});
   if (record.carried == WorkerRecord::Carried::kWaits) {

@@ -71,7 +71,7 @@ class LocalRound {
     std::vector<LocalRank> finished{};
   };
   [[nodiscard]] Trained trained() const;
-  /// What is known of a worker in the end.
+  /// A worker in the end, as the shell sees it.
   struct AtEnd {
     WorkerName worker{};
     std::optional<std::string> line{};  // the last of its stderr; none: that is not seen here

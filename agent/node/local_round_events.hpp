@@ -1,5 +1,5 @@
-// What LocalRound takes and what it orders: the events and actions between one round of a node and
-// the shell around it. Plain data.
+// local_round_events: the events that a LocalRound takes and the actions that it orders, between
+// one round of a node and the shell around it. Plain data, no thread rule.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Exited {
   LeftBehind left = LeftBehind::kNothing;
   bool may_obey = false;  // it handles or blocks a stop signal that it got after the first failure
 };
-/// What a worker left behind has ended.
+/// The processes that a worker left behind have ended.
 struct Emptied {
   LocalRank rank;
 };
@@ -124,7 +124,7 @@ using ddprun::StopOrdered;
 [[nodiscard]] StopOrdered stop_ordered(const client::StopGroup& order);
 /// The answer of AskStacks, before any other event.
 using ddprun::StacksAsked;
-/// Of an ArmTimer.
+/// The time of an ArmTimer has come.
 using ddprun::TimerExpired;
 
 using Event =
@@ -171,9 +171,9 @@ struct LookForComplaint {
 struct ArmHearing {
   TimePoint deadline;
 };
-/// What all workers do now, before they are stopped.
+/// The shell looks at what all workers do, before they are stopped: Looked follows.
 struct Look {};
-/// What these workers raised, before a stop makes them write.
+/// The shell reads what these workers raised, before a stop makes them write.
 struct ReadRaised {
   std::vector<LocalRank> ranks{};
 };
