@@ -14,7 +14,17 @@ static_assert(
     std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(Phase::kOver), PhaseState>,
                    Over>);
 
-Run::Run(RunOptions options) : options_(std::move(options)) {
+namespace {
+
+[[nodiscard]] Rounds::Coordinator coordinator_of(const RunOptions& options) {
+  const auto& candidate = options.succession.candidate;
+  return {options.author, options.origin.empty() ? options.author : options.origin,
+          candidate ? candidate->origin : "", options.knows_members};
+}
+
+}  // namespace
+
+Run::Run(RunOptions options) : options_(std::move(options)), rounds_(coordinator_of(options_)) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
   DDPRUN_ASSERT(!options_.author.empty());
   const std::optional<RunRecord>& before = options_.record;
@@ -70,7 +80,7 @@ void Run::on(const Received& received) {
 void Run::take(Agent& agent, const Reconnecting&) {
   if (take_over(agent)) return;
   close(agent.link);
-  const bool was_in = agent.since > Round(0) || is_proven(agent.last, agent.succession.origin);
+  const bool was_in = agent.since > Round(0) || rounds_.shows(agent);
   if (!was_in) return forget(agent);
   forget_quiet(agent);
   roster_.unlink(agent);
@@ -203,7 +213,7 @@ Waiting Run::waiting(std::string text) const {
   waiting.here = roster_.size();
   waiting.nodes_min = terms().nodes_min;
   waiting.nodes_max = terms().nodes_max;
-  waiting.round = Round(rounds_.highest);
+  waiting.round = rounds_.highest();
   waiting.text = std::move(text);
   return waiting;
 }
@@ -245,10 +255,10 @@ std::optional<Ended> Run::success() const {
 RunRecord Run::record() const {
   RunRecord before = options_.record.value_or(RunRecord{});
   // The verdict of a run stays until another one has its first round.
-  if (before.over && !rounds_.formed) return before;
-  RunRecord record{std::max(rounds_.highest, before.round), restarts_.used.value()};
+  if (before.over && !rounds_.formed()) return before;
+  RunRecord record{std::max(rounds_.highest().value(), before.round), restarts_.used.value()};
   record.agreed = before.over ? std::nullopt : before.agreed;
-  if (rounds_.formed && run_terms_) record.agreed = agreed_on(*run_terms_);
+  if (rounds_.formed() && run_terms_) record.agreed = agreed_on(*run_terms_);
   record.before = ended_;
   if (const auto* over = in<Over>()) {
     const Done& verdict = over->ended.verdict;
@@ -284,7 +294,7 @@ Status Run::status(TimePoint now) const {
   status.run_id = options_.run_id;
   status.phase = phase();
   status.why = why_;
-  status.round = rounds_.last;
+  status.round = rounds_.last();
   status.restarts = restarts_.used;
   status.counters = counters_;
   if (run_terms_) status.terms = run_terms_->terms;

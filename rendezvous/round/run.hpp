@@ -31,6 +31,7 @@
 #include "rendezvous/round/record.hpp"
 #include "rendezvous/round/repeated_failure.hpp"
 #include "rendezvous/round/roster.hpp"
+#include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"
 #include "rendezvous/round/succession.hpp"
 #include "rendezvous/round/takeover.hpp"
@@ -42,8 +43,6 @@ namespace ddprun::round {
 inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
 // Before they give up ranks that hang they save the stacks of all, in two seconds.
 inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
-/// Rounds that ended before all nodes had reported, and may yet turn out to have succeeded.
-inline constexpr std::size_t kInterruptedMax = 64;
 /// A run without agents is kept so long at most, whatever its join_timeout.
 inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 // After the verdict agents get this long to take it and go.
@@ -106,25 +105,23 @@ class Run {
     return began_apart(lead.origin) && may_speak(lead, is_proven);
   }
   /// What its first round was told as its origin; empty: it has none, or no node knew.
-  [[nodiscard]] const std::string& origin() const { return rounds_.origin; }
+  [[nodiscard]] const std::string& origin() const { return rounds_.origin(); }
   /// Whether a round may have this number: agents of one run know almost the same.
-  [[nodiscard]] bool can_be(Round round) const {
-    return !rounds_.formed || round.value() <= rounds_.highest + kRoundJumpMax;
-  }
+  [[nodiscard]] bool can_be(Round round) const { return rounds_.can_be(round); }
   /// The settled round that it decides after; none: it waits for a majority, or has no round.
   [[nodiscard]] std::optional<Round> decides_after() const {
-    if (!rounds_.formed || !majority_.is_known() || lacks_majority()) return std::nullopt;
+    if (!rounds_.formed() || !majority_.is_known() || lacks_majority()) return std::nullopt;
     return majority_.stamp().number;
   }
-  [[nodiscard]] bool had_round() const { return rounds_.formed; }
+  [[nodiscard]] bool had_round() const { return rounds_.formed(); }
   /// The last round that was formed or rebuilt; number 0: none.
-  [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last; }
+  [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last(); }
   /// The settled round by which the next one is measured; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// Whether a hello shows that its node was in a round of this run.
   [[nodiscard]] bool is_member(const protocol::Hello& hello) const {
-    return hello.claim && is_proven(hello.claim->stamp, hello.claim->succession.origin);
+    return hello.claim && rounds_.is_proven(hello.claim->stamp, hello.claim->succession.origin);
   }
   /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
   [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
@@ -152,25 +149,6 @@ class Run {
   [[nodiscard]] RunRecord record() const;
 
  private:
-  /// A round that has ended before all its nodes had reported: its ranks may all have exited with 0
-  /// before these heard of that.
-  struct Interrupted {
-    int world_size = 0;
-    int nodes = 0;
-    std::set<AgentId> unfinished{};  // members that have not reported success
-  };
-  /// What is known of the rounds of this run, whatever its phase.
-  struct Rounds {
-    protocol::RoundStamp last;    // the last one that was formed or rebuilt
-    int highest = 0;              // the highest round number ever heard of
-    int lifted = 0;               // by how much agents have lifted it since there was a round
-    bool formed = false;          // whether this run has had a round
-    std::string origin{};         // where the run began, as far as nodes know
-    std::string taken_up{};       // the author of the round of another coordinator before its own
-    bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
-    bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
-    std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
-  };
   /// The last node that was refused, for those that wait for one more.
   struct RefusedNode {
     std::string host;
@@ -251,10 +229,6 @@ class Run {
   [[nodiscard]] bool continues_record() const;
   [[nodiscard]] RunTerms first_terms(const protocol::Hello& hello) const;
   [[nodiscard]] RunTerms agreed_terms(const Received& received, const protocol::Hello& hello) const;
-  [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
-      const protocol::Hello& hello) const;
-  void lift_rounds(Round heard_of);
-  void be_formed();
   void compare_version(const Agent& agent);
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
@@ -266,11 +240,6 @@ class Run {
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
 
   // run_claims.cpp: what agents claim of rounds.
-  [[nodiscard]] const std::string& known_origin() const;
-  [[nodiscard]] bool is_proven(const protocol::RoundStamp& stamp, const std::string& origin) const;
-  [[nodiscard]] bool is_of_run(const protocol::RoundStamp& stamp, const std::string& origin) const;
-  [[nodiscard]] bool is_of_run(const Agent& agent) const;
-  [[nodiscard]] bool is_of_run(const Agent& agent, const protocol::Claim& claim) const;
   void weigh_claim(Agent& agent, const protocol::Claim& claim);
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void believe_restarts(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp);
@@ -319,9 +288,6 @@ class Run {
   // run_succession.cpp: coordinators that follow each other without a third party.
   [[nodiscard]] bool began_apart(const std::string& origin) const;
   [[nodiscard]] bool may_speak(const protocol::Lead& lead, bool is_proven) const;
-  [[nodiscard]] const std::string& own_origin() const {
-    return options_.origin.empty() ? options_.author : options_.origin;
-  }
   [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
                                       bool was_at_endpoint) const;
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
@@ -351,7 +317,7 @@ class Run {
   [[nodiscard]] Duration join_wait() const;
   [[nodiscard]] int nodes_needed() const;
   [[nodiscard]] bool may_be_late() const {
-    return options_.succeeded && !other_command_ && !rounds_.formed;
+    return options_.succeeded && !other_command_ && !rounds_.formed();
   }
   void start_or_await(Forming& forming);
   void stop_survivors(Forming& forming);

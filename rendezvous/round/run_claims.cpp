@@ -1,8 +1,5 @@
-// Run: it believes what agents claim of rounds if they show that they were in them. A process that
-// reaches the port of a run without a secret can send a hello with any claim; what it cannot know
-// is the name of the coordinator that decided a round, or of where the run began: both are random,
-// and told to members alone (docs/SECURITY-MODEL.md). A claim without either makes its node no more
-// than one that joins.
+// What agents claim of rounds: it is believed of those that show that they were in them
+// (rounds.hpp).
 #include <algorithm>
 #include <utility>
 
@@ -17,57 +14,27 @@ namespace {
 constexpr std::size_t kToldMax = 8;
 }  // namespace
 
-/// Where the run began, as this coordinator knows by itself; empty: it does not.
-const std::string& Run::known_origin() const {
-  const auto& candidate = options_.succession.candidate;
-  return rounds_.origin.empty() && candidate ? candidate->origin : rounds_.origin;
-}
-
-/// Whether only a member of a round of this run can know this.
-bool Run::is_proven(const RoundStamp& stamp, const std::string& origin) const {
-  if (stamp.number == Round(0)) return false;
-  if (!origin.empty() && origin == known_origin()) return true;
-  const std::string_view lineage = lineage_of(options_.author);
-  if (!lineage.empty() && lineage == lineage_of(stamp.author)) return true;
-  return stamp.author == options_.author || stamp.author == rounds_.taken_up;
-}
-
-/// A coordinator that has started empty cannot tell: there claims are weighed against each other.
-bool Run::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
-  const bool can_tell = options_.knows_members || rounds_.formed || !known_origin().empty();
-  return !can_tell || is_proven(stamp, origin);
-}
-
 /// All that claimed the run which this one was to continue have gone before a round was formed
 /// here: it may have been the word of a stranger.
 void Run::forget_taken_up(const std::vector<Agent*>& members) {
-  if (counters_.rounds > 0 || rounds_.taken_up.empty()) return;
+  if (counters_.rounds > 0 || !rounds_.was_taken_up()) return;
   const bool has_member = std::any_of(members.begin(), members.end(), [this](const Agent* member) {
-    return is_proven(member->last, member->succession.origin);
+    return rounds_.shows(*member);
   });
   if (has_member) return;
-  rounds_.taken_up.clear();
-  rounds_.origin.clear();
+  rounds_.forget_taken_up();
   restarts_.used = RestartCount(continues_record() ? options_.record->restarts : 0);
   restarts_.told.clear();
 }
 
-bool Run::is_of_run(const Agent& agent) const {
-  return agent.since > Round(0) || is_of_run(agent.last, agent.succession.origin);
-}
-
-bool Run::is_of_run(const Agent& agent, const Claim& claim) const {
-  return agent.since > Round(0) || is_of_run(claim.stamp, claim.succession.origin);
-}
-
 void Run::weigh_claim(Agent& agent, const Claim& claim) {
-  if (is_of_run(agent, claim)) return take_claim(agent, claim);
-  lift_rounds(claim.stamp.number);
+  if (rounds_.is_of_run(agent, claim)) return take_claim(agent, claim);
+  rounds_.lift(claim.stamp.number);
   if (is_active(claim.state)) note_stray(agent, claim.stamp.number);
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {
-  lift_rounds(claim.stamp.number);
+  rounds_.lift(claim.stamp.number);
   agent.stray = Round(0);
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
@@ -89,7 +56,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   }
   roster_.recount(agent);
   count_claim(agent, claim.stamp);
-  if (agent.since > Round(0) || is_proven(claim.stamp, claim.succession.origin)) {
+  if (agent.since > Round(0) || rounds_.is_proven(claim.stamp, claim.succession.origin)) {
     believe_restarts({claim.restarts, claim.restart_told}, claim.stamp);
   }
   if (rebuilding != nullptr) {
@@ -121,13 +88,10 @@ void Run::remember_restart(const RoundStamp& answered) {
 /// The run continues from a round of another coordinator: who was in that run is known from now on.
 /// Its origin, if it has one, was set before.
 void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
-  be_formed();
-  rounds_.highest = std::max(rounds_.highest, stamp.number.value());
-  rounds_.last = stamp;
-  if (stamp.author != options_.author) rounds_.taken_up = stamp.author;
+  rounds_.continue_from(stamp, roster_);
   believe_restarts(places.restarts(stamp), stamp);  // also of who has gone
   for (const Agent* agent : roster_.by_silence()) {
-    const bool counts = agent->last.number > Round(0) && is_of_run(*agent);
+    const bool counts = agent->last.number > Round(0) && rounds_.is_of_run(*agent);
     if (counts) believe_restarts(places.restarts(agent->last), agent->last);
   }
   disown_all();
@@ -137,7 +101,7 @@ void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
 void Run::disown_all() {
   const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   for (Agent* agent : agents) {
-    if (agent->last.number > Round(0) && !is_of_run(*agent)) disown(*agent);
+    if (agent->last.number > Round(0) && !rounds_.is_of_run(*agent)) disown(*agent);
   }
 }
 

@@ -233,7 +233,7 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
     ++counters_.refusals;
     note_refusal(hello, *other);
     send(link, as_told(*other, received, hello));
-  } else if (hello.claim && is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
+  } else if (hello.claim && rounds_.is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
     send(link, verdict);
   } else if (verdict.exit_code == 0 && !hello.claim) {  // ranks of another run have no part in it
     if (run_terms_) send(link, waiting(text));  // an agent believes no success as the first word

@@ -15,11 +15,8 @@ void Run::end_round(std::string why, Deadline restart_at) {
   restarts_.repeated.ended(lived(), early());
   // A node with a rank that failed has no success to report.
   if (in<Running>() != nullptr && !round->first_failure()) {
-    auto& interrupted = rounds_.interrupted;
-    interrupted.insert_or_assign(
-        round->stamp().number.value(),
-        Interrupted{round->world_size(), round->nodes(), round->unfinished()});
-    if (interrupted.size() > kInterruptedMax) interrupted.erase(interrupted.begin());
+    rounds_.interrupt(round->stamp().number,
+                      {round->world_size(), round->nodes(), round->unfinished()});
   }
   why_ = std::move(why);
   Forming forming;
@@ -63,13 +60,14 @@ void Run::settle(Forming& forming) {
 
 void Run::give_up_forming() {
   if (all_here_succeeded()) {
-    return finish(Done{kExitSuccess, reasons::others_unknown(rounds_.last.number, roster_.size())});
+    return finish(
+        Done{kExitSuccess, reasons::others_unknown(rounds_.last().number, roster_.size())});
   }
   if (!may_be_late()) {
-    const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
+    const int code = rounds_.formed() ? kExitNodeLost : kExitJoinTimeout;
     Done verdict{code, lacks_majority() ? reasons::no_majority(majority_.here(), majority_.needed())
                                         : reasons::join_timeout(absence(), terms())};
-    verdict.node_lost = rounds_.formed;
+    verdict.node_lost = rounds_.formed();
     return finish(std::move(verdict));
   }
   const Ended& ended = *options_.succeeded;
@@ -81,9 +79,9 @@ void Run::give_up_forming() {
 // After a restart of this coordinator: the nodes that did not reconnect may have had the verdict.
 bool Run::all_here_succeeded() const {
   const auto& here = roster_.by_silence();
-  return rounds_.others_unknown &&
+  return rounds_.others_unknown() &&
          std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
-           return agent->state == NodeState::kSucceeded && agent->last == rounds_.last;
+           return agent->state == NodeState::kSucceeded && agent->last == rounds_.last();
          });
 }
 
@@ -99,7 +97,7 @@ Duration Run::join_wait() const {
 
 // Only before the first round: later, connected agents do not wait for others.
 bool Run::last_call_holds(Forming& forming) const {
-  if (rounds_.formed || roster_.size() >= terms().nodes_max) return false;
+  if (rounds_.formed() || roster_.size() >= terms().nodes_max) return false;
   if (!forming.last_call) {
     forming.last_call = std::min(now_ + terms().last_call_timeout, *forming.join_deadline);
   }
@@ -177,7 +175,7 @@ void Run::announce_if_due() {
 reasons::Absence Run::absence() const {
   reasons::Absence absence;
   absence.needed = terms().nodes_min;
-  if (rounds_.formed) absence.why = why_;
+  if (rounds_.formed()) absence.why = why_;
   if (may_be_late()) {
     absence.why = reasons::may_start_again(options_.run_id, now_ - options_.succeeded->at);
   }

@@ -96,9 +96,7 @@ void Run::begin_new_run(const Hello& hello) {
   restarts_ = {};
   restarts_.used = used;
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
-  rounds_.formed = false;
-  rounds_.origin.clear();
-  rounds_.interrupted.clear();
+  rounds_.begin_new_run();
   majority_.clear();
   why_.clear();
   gone_.clear();
@@ -114,8 +112,8 @@ bool Run::is_first_of_new_run(const Hello& hello) const {
 }
 
 bool Run::is_unused() const {
-  return run_terms_ && roster_.empty() && in<Forming>() != nullptr && rounds_.highest == 0 &&
-         !options_.succeeded;
+  return run_terms_ && roster_.empty() && in<Forming>() != nullptr &&
+         rounds_.highest() == Round(0) && !options_.succeeded;
 }
 
 std::optional<Refused> Run::refusal_of(const Hello& hello) const {
@@ -125,7 +123,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   const RunTerms run_terms = fresh || !run_terms_ ? first_terms(hello) : *run_terms_;
   if (auto refused = refuse_terms(hello, run_terms)) return refused;
   if (auto refused = refuse_claim(hello, run_terms)) return refused;
-  if (auto refused = refusal_of_round(hello)) return refused;
+  if (auto refused = rounds_.refusal_of(hello)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
   if (hello.node_rank) {
     const Agent* holder = roster_.by_node_rank(*hello.node_rank);
@@ -140,29 +138,6 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
                    Milliseconds(0)};
   }
   return std::nullopt;
-}
-
-// A coordinator that has formed or rebuilt a round knows where the run is. One that started empty
-// takes in agents with any number, since all that its agents know may be far ahead of it.
-std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
-  if (!rounds_.formed) return std::nullopt;
-  return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
-}
-
-/// A new round is above every number that any agent has heard of.
-void Run::lift_rounds(Round heard_of) {
-  const int lifted = heard_of.value() - rounds_.highest;
-  if (lifted <= 0 || !rounds_.formed) return;
-  rounds_.lifted += lifted;
-  rounds_.highest = heard_of.value();
-}
-
-/// Before that, agents of one run know almost the same: what is far beyond most of those that are
-/// here is the word of a stranger, and so is what one said that has gone.
-void Run::be_formed() {
-  if (std::exchange(rounds_.formed, true)) return;
-  const Round known = roster_.claims().highest_near_half(roster_.size(), kRoundJumpMax);
-  rounds_.highest = std::max(rounds_.highest, known.value());
 }
 
 // Each once: a thousand nodes of one version are one line.
@@ -180,7 +155,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
   std::string().swap(agent.hello.command);  // run_terms_ has that of the run
-  agent.came_later = rounds_.formed;
+  agent.came_later = rounds_.formed();
   agent.spoke = now_;
   ++counters_.joins;
   if (refused_ && refused_->host == agent.host()) refused_.reset();
@@ -193,14 +168,15 @@ void Run::admit(const Received& received, const Hello& hello) {
     forming->abandoned_at.reset();
     forming->awaited = nullptr;
     const Round heard_of = hello.heard_of();
-    const bool all_back = alone && rounds_.formed && heard_of == rounds_.last.number;
-    const bool counts = !rounds_.formed || (hello.claim && is_of_run(agent, *hello.claim));
-    if (all_back || (counts && heard_of.value() > rounds_.highest)) begin_rebuilding(heard_of);
+    const bool all_back = alone && rounds_.formed() && heard_of == rounds_.last().number;
+    const bool counts =
+        !rounds_.formed() || (hello.claim && rounds_.is_of_run(agent, *hello.claim));
+    if (all_back || (counts && heard_of > rounds_.highest())) begin_rebuilding(heard_of);
   }
-  lift_rounds(hello.seen);
+  rounds_.lift(hello.seen);
   if (hello.claim) weigh_claim(agent, *hello.claim);
   const bool forms = in<Forming>() != nullptr;
-  const bool completes = forms && rounds_.formed && roster_.size() == terms().nodes_min;
+  const bool completes = forms && rounds_.formed() && roster_.size() == terms().nodes_min;
   if (completes) why_ += "; " + reasons::joined({agent.host()});
   if (forms || in<Rebuilding>() != nullptr) announcer_.request(now_);
   greet(agent);
@@ -220,7 +196,7 @@ void Run::greet(Agent& agent) {
 /// The answer to a hello; none if a round follows at once.
 std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
-    const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
+    const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed();
     if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
     Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()) + refused_text());
     const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
@@ -269,7 +245,7 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
   agent.hello.standby_port = hello.standby_port;
   agent.hello.runs_coordinator = hello.runs_coordinator;
   agent.hello.reached = hello.reached;
-  if (hello.claim) lift_rounds(hello.claim->stamp.number);
+  if (hello.claim) rounds_.lift(hello.claim->stamp.number);
   if (agent.silent_since) {
     if (hello.claim) count_claim(agent, hello.claim->stamp);
     come_back(agent);

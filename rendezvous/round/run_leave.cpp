@@ -27,7 +27,7 @@ bool Run::may_end_run(const Agent& agent) const {
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
   if (!lives || is_candidate()) return false;
   const auto* rebuilding = in<Rebuilding>();
-  if (rebuilding == nullptr) return agent.last == rounds_.last;
+  if (rebuilding == nullptr) return agent.last == rounds_.last();
   const ClaimedPlaces& places = rebuilding->places;
   return agent.last == places.stamp() && places.has_majority();
 }
@@ -117,7 +117,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
     return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
   }
   const auto* forming = in<Forming>();
-  const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last;
+  const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last();
   const bool works =
       in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
@@ -273,7 +273,7 @@ void Run::forget(Agent& agent) {
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
   const bool succeeded = agent.state == NodeState::kSucceeded;
-  if (!succeeded && agent.last == rounds_.last) rounds_.incomplete = true;
+  if (!succeeded && agent.last == rounds_.last()) rounds_.lose_member();
   strays_.erase(agent.arrival);
   roster_.remove(agent);
 }

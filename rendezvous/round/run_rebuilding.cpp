@@ -18,8 +18,9 @@ void Run::begin_rebuilding(Round heard_of) {
 
 void Run::settle(Rebuilding& rebuilding) {
   // A node that comes back brings what it knew. A stranger leaves nothing behind.
-  const bool shows = !known_origin().empty() || is_proven(rebuilding.places.stamp(), "");
-  if (roster_.empty() && !rounds_.formed && !shows) return void(enter(Forming{}));
+  const bool shows =
+      !rounds_.known_origin().empty() || rounds_.is_proven(rebuilding.places.stamp(), "");
+  if (roster_.empty() && !rounds_.formed() && !shows) return void(enter(Forming{}));
   if (rebuilding.places.complete()) return adopt(ClaimedPlaces(std::move(rebuilding.places)));
   if (settle_claims(rebuilding)) return;
   if (awaits_claimed(rebuilding)) return;
@@ -28,20 +29,20 @@ void Run::settle(Rebuilding& rebuilding) {
   const ClaimedPlaces& places = rebuilding.places;
   const RoundStamp claimed = places.stamp();
   if (places.size() == 0) {
-    be_formed();
-    return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
+    rounds_.form(roster_);
+    return end_round(reasons::none_reconnected(rounds_.highest(), waited));
   }
   const int missing = places.size() - places.here();
-  if (places.here() == 0 && !is_proven(claimed, "")) {  // of one that has gone
-    be_formed();
+  if (places.here() == 0 && !rounds_.is_proven(claimed, "")) {  // of one that has gone
+    rounds_.form(roster_);
     disown_all();
     return end_round(reasons::not_rebuilt(claimed.number, missing, waited));
   }
-  const bool known = claimed == rounds_.last && rounds_.incomplete;
+  const bool known = claimed == rounds_.last() && rounds_.is_incomplete();
   remember_claims(claimed);
   continue_from(claimed, places);
-  rounds_.incomplete = known;
-  rounds_.others_unknown = !known;
+  rounds_.set_incomplete(known);
+  rounds_.set_others_unknown(!known);
   if (rebuilding.return_deadline) {  // a failure since then is one of the run
     for (const auto& [group_rank, agent] : places.members()) {
       if (agent->failure) return on_failure(*agent);
@@ -87,11 +88,11 @@ void Run::adopt(const ClaimedPlaces& places) {
     was_stopping = was_stopping || agent->state == NodeState::kStopping ||
                    agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
-  if (options_.succession.exists) rounds_.origin = members.front()->succession.origin;
+  if (options_.succession.exists) rounds_.set_origin(members.front()->succession.origin);
   continue_from(places.stamp(), places);
-  rounds_.incomplete = false;
+  rounds_.set_incomplete(false);
   StartRound start;
-  start.stamp = rounds_.last;
+  start.stamp = rounds_.last();
   start.world_size = placements.front().world_size;
   auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
   if (options_.succession.exists) {
@@ -99,16 +100,16 @@ void Run::adopt(const ClaimedPlaces& places) {
     const bool was_here = std::all_of(members.begin(), members.end(), [](const Agent* agent) {
       return agent->succession.at_endpoint;
     });
-    const bool ended = has_author_ended(rounds_.last, was_here);
+    const bool ended = has_author_ended(rounds_.last(), was_here);
     const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
-    running.majority.settle({rounds_.last, members, 0, 0, by});
+    running.majority.settle({rounds_.last(), members, 0, 0, by});
     settle_round();
     tell_settled(running.round);  // which also says where the run is coordinated now
   }
-  why_ = reasons::rebuilt(rounds_.last.number, places.size());
+  why_ = reasons::rebuilt(rounds_.last().number, places.size());
   note(Level::kInfo, why_);
   if (failed != nullptr) return on_failure(*failed);
-  if (was_stopping) return end_round(reasons::was_stopping(rounds_.last.number));
+  if (was_stopping) return end_round(reasons::was_stopping(rounds_.last().number));
   check_success();
   if (in<Running>() != nullptr) greet_newcomers();
 }

@@ -33,18 +33,15 @@ bool Run::completes_interrupted(const Agent& agent, const Report& report) {
   const bool counts =
       report.state == NodeState::kSucceeded && in<Stopping>() == nullptr && in<Over>() == nullptr;
   if (!counts) return false;
-  const auto found = rounds_.interrupted.find(report.round.value());
-  if (found == rounds_.interrupted.end()) return false;
-  Interrupted& round = found->second;
-  round.unfinished.erase(agent.hello.agent);
-  if (!round.unfinished.empty()) return false;
-  finish(Done{kExitSuccess, reasons::success(round.world_size, round.nodes, restarts_.used)});
+  const Rounds::Interrupted* round = rounds_.complete(agent.hello.agent, report.round);
+  if (round == nullptr) return false;
+  finish(Done{kExitSuccess, reasons::success(round->world_size, round->nodes, restarts_.used)});
   return true;
 }
 
 void Run::drop_unanswering(Running& running) {
   running.answer_deadline.reset();
-  const std::string evidence = reasons::not_answering(rounds_.last.number, kAnswerMax);
+  const std::string evidence = reasons::not_answering(rounds_.last().number, kAnswerMax);
   std::vector<Agent*> silent;
   for (Agent* agent : running.round.members()) {
     if (agent == nullptr || agent->answered || agent->silent_since) continue;
@@ -94,7 +91,7 @@ void Run::take(Agent& agent, const Report& report) {
   }
   const bool runs = in<Running>() != nullptr;
   const bool all_run = runs && roster_.starting() == 0;
-  if (all_run && !has_answered(rounds_.last)) restarts_.answered.reset();
+  if (all_run && !has_answered(rounds_.last())) restarts_.answered.reset();
   if (round == nullptr) return;
   count_answer(agent);
   if (!runs || !news) return;

@@ -92,7 +92,7 @@ void Run::come_back(Agent& agent) {
   if (running == nullptr) return;
   // What it owes an answer to waited for it.
   if (is_member(agent) && !agent.answered) running->answer_deadline = now_ + kAnswerMax;
-  const std::string back = reasons::back(describe(agent, ""), silence, rounds_.last.number);
+  const std::string back = reasons::back(describe(agent, ""), silence, rounds_.last().number);
   note(Level::kInfo, back);
   if (roster_.silent() > 0) return announcer_.request(now_);
   running->return_deadline.reset();

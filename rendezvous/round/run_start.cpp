@@ -20,7 +20,7 @@ Run::NextRound Run::next_round() const {
   for (auto at = agents.begin(); at != held_back; ++at) {
     const Agent* agent = *at;
     Candidate candidate;
-    const bool survivor = rounds_.formed && agent->last == rounds_.last;
+    const bool survivor = rounds_.formed() && agent->last == rounds_.last();
     if (survivor) candidate.previous = agent->group_rank;
     candidate.node_rank = agent->hello.node_rank;
     candidate.scheduler_index = agent->hello.scheduler_index;
@@ -46,29 +46,31 @@ void Run::start_round(const NextRound& next_round) {
   forget_taken_up(members);
   const std::vector<Placement> placements = assign_ranks(members);
   const int nodes = static_cast<int>(size);
-  const bool is_first = !rounds_.formed;
+  const bool is_first = !rounds_.formed();
   if (is_first) {
     why_ = nodes == terms().nodes_max ? reasons::all_here(nodes)
                                       : reasons::last_call_over(nodes, terms());
   }
-  be_formed();
-  if (options_.record) rounds_.highest = std::max(rounds_.highest, options_.record->round);
-  if (rounds_.highest >= kRoundMax) return finish({kExitFailure, reasons::no_round_left()});
+  rounds_.form(roster_);
+  if (options_.record) rounds_.raise(options_.record->round);
+  if (rounds_.highest().value() >= kRoundMax)
+    return finish({kExitFailure, reasons::no_round_left()});
   StartRound start;
-  start.stamp = RoundStamp{Round(++rounds_.highest), options_.author};
+  const Round before = rounds_.last().number;
+  start.stamp = rounds_.next();
   start.world_size = placements.front().world_size;
   const Round next = start.stamp.number;
   why_ = options_.single_node
              ? reasons::round_of_one(next, restarts_.used, terms(), restarts_.delay)
-             : reasons::round_started(rounds_.last.number, next, why_, nodes, start.world_size);
+             : reasons::round_started(before, next, why_, nodes, start.world_size);
   note(Level::kInfo, why_);
   start.master_port = members.front()->store_port;
   start.restarts = restarts_.used;
   start.reason = why_;
   start.may_be_last = may_be_last();
   if (options_.succession.exists) {
-    if (is_first || rounds_.origin.empty()) rounds_.origin = own_origin();
-    start.succession.origin = rounds_.origin;
+    if (is_first || rounds_.origin().empty()) rounds_.begin_here();
+    start.succession.origin = rounds_.origin();
     start.succession.needs = majority_.needed_to_settle();
     start.succession.after_unsettled = majority_.is_of_unsettled();
     start.succession.at_endpoint = options_.succession.at_endpoint;
@@ -76,9 +78,6 @@ void Run::start_round(const NextRound& next_round) {
         std::any_of(members.begin(), members.end(),
                     [](const Agent* member) { return member->hello.runs_coordinator; });
   }
-  rounds_.last = start.stamp;
-  rounds_.incomplete = false;
-  rounds_.others_unknown = false;
   ++counters_.rounds;
   announcer_.cancel();
   const protocol::Succession succession = start.succession;
@@ -91,7 +90,7 @@ void Run::start_round(const NextRound& next_round) {
   }
   Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
   if (options_.succession.exists) {
-    running.majority.settle({rounds_.last, members});
+    running.majority.settle({rounds_.last(), members});
     settle_round();
   }
   for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
@@ -103,12 +102,12 @@ void Run::start_round(const NextRound& next_round) {
 }
 
 void Run::place(Agent& agent, const Placement& placement) {
-  if (agent.since == Round(0)) agent.since = rounds_.last.number;
+  if (agent.since == Round(0)) agent.since = rounds_.last().number;
   const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
   const bool is_stray = std::exchange(agent.stray, Round(0)) > Round(0);
-  if (has_none && !is_stray) agent.left = Round(rounds_.last.number.value() - 1);
-  agent.last = rounds_.last;
-  agent.runs = rounds_.last.number;
+  if (has_none && !is_stray) agent.left = Round(rounds_.last().number.value() - 1);
+  agent.last = rounds_.last();
+  agent.runs = rounds_.last().number;
   agent.group_rank = placement.group_rank;
   agent.placement = placement;
   agent.answered = false;

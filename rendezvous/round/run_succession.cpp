@@ -18,7 +18,7 @@ bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const 
 }
 
 bool Run::began_apart(const std::string& origin) const {
-  const std::string own = name_of_origin(rounds_.origin);
+  const std::string own = name_of_origin(rounds_.origin());
   return decides_after() && !origin.empty() && !own.empty() && name_of_origin(origin) != own;
 }
 
@@ -28,9 +28,9 @@ bool Run::may_speak(const Lead& lead, bool is_proven) const {
   const auto* rebuilding = in<Rebuilding>();
   const ClaimedRound* most =
       rebuilding != nullptr ? roster_.claims().find(rebuilding->places.stamp()) : nullptr;
-  const bool is_claimed = known_origin().empty() && most != nullptr;
-  const std::string& origin = is_claimed ? most->succession.origin : known_origin();
-  const bool has_round = rounds_.formed || !known_origin().empty() || most != nullptr;
+  const bool is_claimed = rounds_.known_origin().empty() && most != nullptr;
+  const std::string& origin = is_claimed ? most->succession.origin : rounds_.known_origin();
+  const bool has_round = rounds_.formed() || !rounds_.known_origin().empty() || most != nullptr;
   return may_lead(lead, {terms(), run_terms_->fingerprint, origin, has_round});
 }
 
@@ -40,8 +40,8 @@ bool Run::yields_to(const Lead& lead, bool is_proven) const {
   const std::optional<Round> here = decides_after();
   if (!here) return true;
   if (!began_apart(lead.origin)) return false;
-  const std::string& own = rounds_.origin;
-  const bool is_later = options_.succession.at_endpoint && own == own_origin();
+  const std::string& own = rounds_.origin();
+  const bool is_later = options_.succession.at_endpoint && rounds_.began_here();
   return is_later ||
          std::pair(*here, name_of_origin(own)) < std::pair(lead.round, name_of_origin(lead.origin));
 }
@@ -119,8 +119,8 @@ void Run::take_up(const ClaimedRound& claimed) {
   measure_by(claimed);
   const auto* rebuilding = in<Rebuilding>();
   continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places : ClaimedPlaces());
-  rounds_.incomplete = true;
-  rounds_.others_unknown = claimed.cut_short == 0;
+  rounds_.set_incomplete(true);
+  rounds_.set_others_unknown(claimed.cut_short == 0);
 }
 
 void Run::abdicate() {
@@ -163,7 +163,7 @@ void Run::remember_claims(const RoundStamp& stamp) {
 }
 
 void Run::measure_by(const ClaimedRound& claimed) {
-  rounds_.origin = claimed.succession.origin;
+  rounds_.set_origin(claimed.succession.origin);
   Majority::Base base{claimed.stamp, members_of(claimed, roster_), 0, ended_of(claimed),
                       Majority::By::kCandidate};
   if (!claimed.settled()) {

@@ -1,0 +1,107 @@
+#include "rendezvous/round/rounds.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/round/admission.hpp"
+#include "rendezvous/round/record.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+Rounds::Rounds(Coordinator coordinator) : coordinator_(std::move(coordinator)) {}
+
+bool Rounds::can_be(Round round) const {
+  return !formed_ || round.value() <= highest_ + kRoundJumpMax;
+}
+
+std::optional<Refused> Rounds::refusal_of(const Hello& hello) const {
+  if (!formed_) return std::nullopt;
+  return refuse_round(hello, highest(), kRoundJumpMax - lifted_);
+}
+
+void Rounds::lift(Round heard_of) {
+  const int lifted = heard_of.value() - highest_;
+  if (lifted <= 0 || !formed_) return;
+  lifted_ += lifted;
+  highest_ = heard_of.value();
+}
+
+void Rounds::form(const Roster& roster) {
+  if (std::exchange(formed_, true)) return;
+  raise(roster.claims().highest_near_half(roster.size(), kRoundJumpMax).value());
+}
+
+void Rounds::raise(int round) {
+  highest_ = std::max(highest_, round);
+}
+
+const RoundStamp& Rounds::next() {
+  incomplete_ = others_unknown_ = false;
+  last_ = RoundStamp{Round(++highest_), coordinator_.author};
+  return last_;
+}
+
+void Rounds::continue_from(const RoundStamp& stamp, const Roster& roster) {
+  form(roster);
+  raise(stamp.number.value());
+  last_ = stamp;
+  if (stamp.author != coordinator_.author) taken_up_ = stamp.author;
+}
+
+void Rounds::begin_new_run() {
+  formed_ = false;
+  origin_.clear();
+  interrupted_.clear();
+}
+
+void Rounds::interrupt(Round round, Interrupted interrupted) {
+  interrupted_.insert_or_assign(round.value(), std::move(interrupted));
+  if (interrupted_.size() > kInterruptedMax) interrupted_.erase(interrupted_.begin());
+}
+
+const Rounds::Interrupted* Rounds::complete(const AgentId& agent, Round round) {
+  const auto found = interrupted_.find(round.value());
+  if (found == interrupted_.end()) return nullptr;
+  found->second.unfinished.erase(agent);
+  return found->second.unfinished.empty() ? &found->second : nullptr;
+}
+
+const std::string& Rounds::known_origin() const {
+  return origin_.empty() ? coordinator_.told_origin : origin_;
+}
+
+bool Rounds::is_proven(const RoundStamp& stamp, const std::string& origin) const {
+  if (stamp.number == Round(0)) return false;
+  if (!origin.empty() && origin == known_origin()) return true;
+  const std::string_view lineage = lineage_of(coordinator_.author);
+  if (!lineage.empty() && lineage == lineage_of(stamp.author)) return true;
+  return stamp.author == coordinator_.author || stamp.author == taken_up_;
+}
+
+bool Rounds::shows(const Agent& agent) const {
+  return is_proven(agent.last, agent.succession.origin);
+}
+
+bool Rounds::is_of_run(const RoundStamp& stamp, const std::string& origin) const {
+  const bool can_tell = coordinator_.knows_members || formed_ || !known_origin().empty();
+  return !can_tell || is_proven(stamp, origin);
+}
+
+bool Rounds::is_of_run(const Agent& agent) const {
+  return agent.since > Round(0) || is_of_run(agent.last, agent.succession.origin);
+}
+
+bool Rounds::is_of_run(const Agent& agent, const Claim& claim) const {
+  return agent.since > Round(0) || is_of_run(claim.stamp, claim.succession.origin);
+}
+
+void Rounds::forget_taken_up() {
+  taken_up_.clear();
+  origin_.clear();
+}
+
+}  // namespace ddprun::round
