@@ -13,7 +13,6 @@
 #include "rendezvous/round/culprit.hpp"
 #include "rendezvous/round/hang_check.hpp"
 #include "rendezvous/round/live_round.hpp"
-#include "rendezvous/round/majority.hpp"
 #include "rendezvous/round/status.hpp"
 
 namespace ddprun::round {
@@ -71,9 +70,6 @@ struct Running {
   Deadline return_deadline{};  // for silent members, without which no round may be formed
   std::vector<protocol::Stopped> given_up{};  // of those that have done so
   Deadline welcome_at{};                      // until then all that wait to join are held back
-  Majority majority{};                        // of its members, for what follows it
-  int votes = 0;                              // members with a vote that have taken it on
-  bool settled = false;
 
   [[nodiscard]] Deadlines deadlines() const {
     return {{answer_deadline, question_deadline, hang_deadline, return_deadline}, {welcome_at}};

@@ -24,7 +24,10 @@ namespace {
 
 }  // namespace
 
-Run::Run(RunOptions options) : options_(std::move(options)), rounds_(coordinator_of(options_)) {
+Run::Run(RunOptions options)
+    : options_(std::move(options)),
+      rounds_(coordinator_of(options_)),
+      authority_(options_.succession, options_.author) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
   DDPRUN_ASSERT(!options_.author.empty());
   const std::optional<RunRecord>& before = options_.record;
@@ -103,7 +106,7 @@ void Run::on(const LinkLost& lost) {
     return roster_.unlink(*agent);
   }
   if (lost.by_network) {
-    count_loss(*agent, Majority::Loss::kSilent);
+    authority_.lose(*agent, Majority::Loss::kSilent);
     if (!agent->silent_since && would_be_awaited(*agent)) {
       forget_quiet(*agent);
       return roster_.unlink(*agent);  // that is silence, which has its limit

@@ -23,9 +23,9 @@
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
+#include "rendezvous/round/authority.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/join_pace.hpp"
-#include "rendezvous/round/majority.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/record.hpp"
@@ -33,7 +33,6 @@
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"
-#include "rendezvous/round/succession.hpp"
 #include "rendezvous/round/takeover.hpp"
 
 namespace ddprun::round {
@@ -101,23 +100,18 @@ class Run {
   /// show what may_lead() asks for.
   [[nodiscard]] bool yields_to(const protocol::Lead& lead, bool is_proven) const;
   /// Whether who says so may lead a run that began while this one was not heard (docs/FAILOVER.md).
-  [[nodiscard]] bool may_be_rival(const protocol::Lead& lead, bool is_proven) const {
-    return began_apart(lead.origin) && may_speak(lead, is_proven);
-  }
+  [[nodiscard]] bool may_be_rival(const protocol::Lead& lead, bool is_proven) const;
   /// What its first round was told as its origin; empty: it has none, or no node knew.
   [[nodiscard]] const std::string& origin() const { return rounds_.origin(); }
   /// Whether a round may have this number: agents of one run know almost the same.
   [[nodiscard]] bool can_be(Round round) const { return rounds_.can_be(round); }
   /// The settled round that it decides after; none: it waits for a majority, or has no round.
-  [[nodiscard]] std::optional<Round> decides_after() const {
-    if (!rounds_.formed() || !majority_.is_known() || lacks_majority()) return std::nullopt;
-    return majority_.stamp().number;
-  }
+  [[nodiscard]] std::optional<Round> decides_after() const { return authority_.decides_after(); }
   [[nodiscard]] bool had_round() const { return rounds_.formed(); }
   /// The last round that was formed or rebuilt; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last(); }
   /// The settled round by which the next one is measured; number 0: none.
-  [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
+  [[nodiscard]] const protocol::RoundStamp& base() const { return authority_.base(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// Whether a hello shows that its node was in a round of this run.
   [[nodiscard]] bool is_member(const protocol::Hello& hello) const {
@@ -130,7 +124,7 @@ class Run {
   /// The same of one node. A node that is not in the run has none.
   [[nodiscard]] bool may_have(const AgentId& node, Round ended) const;
   /// Members of a round have come from another coordinator, and may be a majority soon.
-  [[nodiscard]] bool gathers_majority() const { return is_candidate() && has_agents(); }
+  [[nodiscard]] bool gathers_majority() const { return authority_.is_candidate() && has_agents(); }
   /// All agents have left, and none of them knew of a round.
   [[nodiscard]] bool is_unused() const;
   /// For a run that is over: whether this agent process started after the end, so that it asks for
@@ -204,6 +198,7 @@ class Run {
   /// Leaves the phase that the run is in: its state is gone.
   template <class State>
   State& enter(State state) {
+    authority_.end_round();
     return state_.emplace<State>(std::move(state));
   }
   /// The round whose workers run or end; null in other phases.
@@ -286,25 +281,14 @@ class Run {
   [[nodiscard]] bool awaits_claimed(Rebuilding& rebuilding);
 
   // run_succession.cpp: coordinators that follow each other without a third party.
-  [[nodiscard]] bool began_apart(const std::string& origin) const;
   [[nodiscard]] bool may_speak(const protocol::Lead& lead, bool is_proven) const;
-  [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
-                                      bool was_at_endpoint) const;
-  [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
-  [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
   void follow(const ClaimedRound& claimed, bool was_awaited);
-  void follow_newer();
   void take_up(const ClaimedRound& claimed);
   void remember_claims(const protocol::RoundStamp& stamp);
   void measure_by(const ClaimedRound& claimed);
   void abdicate();
-  [[nodiscard]] bool is_candidate() const {
-    return options_.succession.candidate && !majority_.is_known();
-  }
-  [[nodiscard]] bool lacks_majority() const { return is_candidate() || !majority_.is_here(); }
   void count_answer(Agent& agent);
-  void settle_round();
   void tell_settled(const LiveRound& round);
   [[nodiscard]] Majority::Loss loss_of(const Agent& agent, bool link_gone) const;
 
@@ -383,8 +367,6 @@ class Run {
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
   enum class LinkEnd { kOpen, kGone };
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
-  void count_loss(const Agent& agent, Majority::Loss loss);
-  void count_claim(const Agent& agent, const protocol::RoundStamp& stamp);
   enum class RoundEnd { kGoesOn, kEnds };
   [[nodiscard]] RoundEnd round_end_without(const Agent& agent) const;
   [[nodiscard]] bool explains_failure(const Agent& agent) const;
@@ -420,6 +402,7 @@ class Run {
   Roster roster_;
   PhaseState state_;
   Rounds rounds_;
+  Authority authority_;
   Restarts restarts_;
   Announcer announcer_;
   std::string why_;  // of the current phase, for people
@@ -431,7 +414,6 @@ class Run {
   std::deque<Leaver> leavers_;        // whose leave may follow the success of the round
   int questions_ = 0;                 // that were asked, and looks at ranks that may hang
   JoinPace join_pace_;
-  Majority majority_;
   Takeovers takeovers_;
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};

@@ -55,7 +55,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
   }
   roster_.recount(agent);
-  count_claim(agent, claim.stamp);
+  authority_.take_claim(agent, claim.stamp);
   if (agent.since > Round(0) || rounds_.is_proven(claim.stamp, claim.succession.origin)) {
     believe_restarts({claim.restarts, claim.restart_told}, claim.stamp);
   }

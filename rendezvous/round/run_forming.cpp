@@ -43,8 +43,11 @@ void Run::settle(Forming& forming) {
     return;
   }
   if (!forming.join_deadline) forming.join_deadline = now_ + join_wait();
-  if (lacks_majority()) follow_newer();
-  if (roster_.size() < nodes_needed() || lacks_majority()) {
+  if (!authority_.may_decide()) {
+    const auto newer = authority_.newer_round(roster_.claims());
+    if (newer) take_up(*newer);  // its coordinator is lost
+  }
+  if (roster_.size() < nodes_needed() || !authority_.may_decide()) {
     forming.last_call.reset();
     forming.restart_at.reset();
     forming.store_deadline.reset();
@@ -65,8 +68,8 @@ void Run::give_up_forming() {
   }
   if (!may_be_late()) {
     const int code = rounds_.formed() ? kExitNodeLost : kExitJoinTimeout;
-    Done verdict{code, lacks_majority() ? reasons::no_majority(majority_.here(), majority_.needed())
-                                        : reasons::join_timeout(absence(), terms())};
+    Done verdict{code, authority_.may_decide() ? reasons::join_timeout(absence(), terms())
+                                               : authority_.missing_text()};
     verdict.node_lost = rounds_.formed();
     return finish(std::move(verdict));
   }
@@ -145,13 +148,11 @@ void Run::announce_if_due() {
       rebuilding != nullptr || awaits || (forming != nullptr && !forming->restart_at);
   if (!waits) announcer_.cancel();
   if (!announcer_.take_due(now_)) return;
-  if (is_candidate()) return;  // it may not speak for the run yet
+  if (authority_.is_candidate()) return;  // it may not speak for the run yet
   std::string text =
       forming != nullptr ? reasons::waiting(absence(), terms()) + refused_text() : why_;
   if (awaits) text = awaited_text();
-  if (forming != nullptr && lacks_majority()) {
-    text = reasons::no_majority(majority_.here(), majority_.needed());
-  }
+  if (forming != nullptr && !authority_.may_decide()) text = authority_.missing_text();
   Waiting wait = waiting(std::move(text));
   Deadline until;
   if (awaits) {

@@ -97,7 +97,7 @@ void Run::begin_new_run(const Hello& hello) {
   restarts_.used = used;
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.begin_new_run();
-  majority_.clear();
+  authority_.begin_new_run();
   why_.clear();
   gone_.clear();
   versions_.clear();
@@ -184,9 +184,9 @@ void Run::admit(const Received& received, const Hello& hello) {
 
 void Run::greet(Agent& agent) {
   auto waiting = greeting(agent);
-  if (!waiting || is_candidate()) return;
+  if (!waiting || authority_.is_candidate()) return;
   const auto* running = in<Running>();
-  if (running != nullptr && options_.succession.exists) {
+  if (running != nullptr && authority_.is_shared()) {
     waiting->successors = running->round.successors_for(agent);
   }
   agent.greeted = true;
@@ -247,7 +247,7 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
   agent.hello.reached = hello.reached;
   if (hello.claim) rounds_.lift(hello.claim->stamp.number);
   if (agent.silent_since) {
-    if (hello.claim) count_claim(agent, hello.claim->stamp);
+    if (hello.claim) authority_.take_claim(agent, hello.claim->stamp);
     come_back(agent);
   }
   if (is_member(agent)) return resume_member(agent, hello);
@@ -260,7 +260,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
   const RoundStamp& lives = live_round()->stamp();
   const bool knows = hello.claim && hello.claim->stamp == lives;
   if (knows) {
-    count_claim(agent, hello.claim->stamp);
+    authority_.take_claim(agent, hello.claim->stamp);
     // It reports again what it did meanwhile.
     count_answer(agent);
     if (!stops) return ask_again(agent);

@@ -25,7 +25,7 @@ void Run::take(Agent& agent, const Leave& leave) {
 // that no other one claims.
 bool Run::may_end_run(const Agent& agent) const {
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
-  if (!lives || is_candidate()) return false;
+  if (!lives || authority_.is_candidate()) return false;
   const auto* rebuilding = in<Rebuilding>();
   if (rebuilding == nullptr) return agent.last == rounds_.last();
   const ClaimedPlaces& places = rebuilding->places;
@@ -53,7 +53,7 @@ bool Run::may_follow_success(const Agent& agent) const {
 /// can continue it then.
 bool Run::may_settle(const Agent& own) const {
   const auto* running = in<Running>();
-  if (running == nullptr || running->settled || !options_.succession.exists) return false;
+  if (running == nullptr || !authority_.awaits_votes()) return false;
   if (running->round.unanswered() <= (own.answered ? 0 : 1)) return false;
   const auto& members = running->round.members();
   return std::any_of(members.begin(), members.end(), [&own](const Agent* member) {
@@ -105,7 +105,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool too_few = remaining < terms().nodes_min;
   // Where no other coordinator follows, the run ends with it.
   const bool hosts = agent.hello.runs_coordinator && !options_.record;
-  if (hosts && is_candidate()) return resign(agent, "");
+  if (hosts && authority_.is_candidate()) return resign(agent, "");
   const bool follows = !too_few && leave.requested && can_be_followed(agent);
   if (hosts && follows) {
     send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
@@ -144,7 +144,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
 // The rule of a candidate that the kernel of this host refuses, for its members that are here.
 bool Run::can_be_followed(const Agent& own) const {
   const auto* running = in<Running>();
-  if (running == nullptr || !running->settled || !options_.succession.exists) return false;
+  if (running == nullptr || !authority_.is_settled()) return false;
   int here = 0;
   bool has_successor = false;
   for (const Agent* member : running->round.members()) {
@@ -161,10 +161,10 @@ bool Run::can_be_followed(const Agent& own) const {
 void Run::resign(const Agent& own, const std::string& why) {
   const bool cuts_short = is_member(own) && own.state != NodeState::kSucceeded;
   for (const Agent* agent : roster_.by_silence()) {
-    const bool is_told = agent != &own && agent->link != kNoLink && !is_candidate();
+    const bool is_told = agent != &own && agent->link != kNoLink && !authority_.is_candidate();
     if (is_told) send(agent->link, Resigned{why, cuts_short});
   }
-  if (!is_candidate()) note(Level::kInfo, reasons::resigned(why));
+  if (!authority_.is_candidate()) note(Level::kInfo, reasons::resigned(why));
   resigned_ = true;
   enter(Over{Ended{{}, now_, 0}, now_, true});
   actions_.emplace_back(Resign{});
@@ -189,7 +189,7 @@ void Run::remember(const Agent& agent, const std::string& why) {
 
 void Run::let_go(Agent& agent) {
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
-  count_loss(agent, Majority::Loss::kEnded);
+  authority_.lose(agent, Majority::Loss::kEnded);
   close(agent.link);
   forget(agent);
 }
@@ -209,22 +209,11 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const std::string sentence = reasons::lost(describe(agent, evidence));
   remember(agent, in<Over>() != nullptr ? reasons::ended_with_run() : sentence);
   if (link_end == LinkEnd::kOpen) close(agent.link);
-  count_loss(agent, loss_of(agent, link_end == LinkEnd::kGone));
+  authority_.lose(agent, loss_of(agent, link_end == LinkEnd::kGone));
   forget(agent);
   if (overtaken) restarts_.answered.reset();
   after_loss(end, sentence);
   if (overtaken) let_leavers_go();
-}
-
-void Run::count_loss(const Agent& agent, Majority::Loss loss) {
-  majority_.lose(agent.hello.agent, loss);
-  if (auto* running = in<Running>()) running->majority.lose(agent.hello.agent, loss);
-}
-
-void Run::count_claim(const Agent& agent, const RoundStamp& stamp) {
-  majority_.take_claim(agent.hello.agent, stamp, options_.author);
-  auto* running = in<Running>();
-  if (running != nullptr) running->majority.take_claim(agent.hello.agent, stamp, options_.author);
 }
 
 // Those that waited for a report that will not follow.

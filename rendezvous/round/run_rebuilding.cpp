@@ -12,7 +12,8 @@ using namespace protocol;
 // An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
   why_ = reasons::awaiting_return(heard_of);
-  const Duration wait = is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
+  const Duration wait =
+      authority_.is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
   enter(Rebuilding{now_ + wait});
 }
 
@@ -62,10 +63,8 @@ bool Run::awaits_claimed(Rebuilding& rebuilding) {
   if (rebuilding.return_deadline) return !is_due(rebuilding.return_deadline);
   if (!is_due(rebuilding.deadline) && !rebuilding.majority_until) return false;
   rebuilding.return_deadline = rebuilding.deadline = now_ + terms().join_timeout;
-  const auto& candidate = options_.succession.candidate;
-  const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
-  why_ =
-      reasons::claimed_awaited(why, places.stamp().number, places.size() - places.here(), terms());
+  why_ = reasons::claimed_awaited(authority_.why_here(), places.stamp().number,
+                                  places.size() - places.here(), terms());
   announcer_.request(now_);
   return true;
 }
@@ -88,22 +87,15 @@ void Run::adopt(const ClaimedPlaces& places) {
     was_stopping = was_stopping || agent->state == NodeState::kStopping ||
                    agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
-  if (options_.succession.exists) rounds_.set_origin(members.front()->succession.origin);
+  if (authority_.is_shared()) rounds_.set_origin(members.front()->succession.origin);
   continue_from(places.stamp(), places);
   rounds_.set_incomplete(false);
   StartRound start;
   start.stamp = rounds_.last();
   start.world_size = placements.front().world_size;
   auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
-  if (options_.succession.exists) {
-    // Its author may be suspended, and continue with one of two.
-    const bool was_here = std::all_of(members.begin(), members.end(), [](const Agent* agent) {
-      return agent->succession.at_endpoint;
-    });
-    const bool ended = has_author_ended(rounds_.last(), was_here);
-    const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
-    running.majority.settle({rounds_.last(), members, 0, 0, by});
-    settle_round();
+  if (authority_.is_shared()) {
+    authority_.adopt_round(rounds_.last(), members);
     tell_settled(running.round);  // which also says where the run is coordinated now
   }
   why_ = reasons::rebuilt(rounds_.last().number, places.size());

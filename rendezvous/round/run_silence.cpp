@@ -25,7 +25,7 @@ void Run::on(const Tick&) {
     }
     if (take_over(*longest)) continue;
     roster_.begin_silence(*longest);
-    count_loss(*longest, Majority::Loss::kSilent);
+    authority_.lose(*longest, Majority::Loss::kSilent);
   }
 }
 
@@ -49,8 +49,8 @@ void Run::settle_silent() {
 /// Whether no round may follow without them, here or where another coordinator has them.
 bool Run::must_await_silent(const Running& running) const {
   if (is_due(running.return_deadline)) return false;
-  const bool may_go_on = roster_.heard() >= terms().nodes_min && !lacks_majority();
-  const bool others_may = lacks_majority() && roster_.silent() >= terms().nodes_min;
+  const bool may_go_on = roster_.heard() >= terms().nodes_min && authority_.may_decide();
+  const bool others_may = !authority_.may_decide() && roster_.silent() >= terms().nodes_min;
   return !may_go_on && !others_may;
 }
 
@@ -78,8 +78,7 @@ void Run::await_silent(Running& running) {
 
 /// It has answered on the link that it had.
 void Run::end_silence(Agent& agent) {
-  majority_.answers(agent.hello.agent);
-  if (auto* running = in<Running>()) running->majority.answers(agent.hello.agent);
+  authority_.hear(agent);
   come_back(agent);
 }
 

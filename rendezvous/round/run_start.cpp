@@ -68,31 +68,20 @@ void Run::start_round(const NextRound& next_round) {
   start.restarts = restarts_.used;
   start.reason = why_;
   start.may_be_last = may_be_last();
-  if (options_.succession.exists) {
-    if (is_first || rounds_.origin().empty()) rounds_.begin_here();
-    start.succession.origin = rounds_.origin();
-    start.succession.needs = majority_.needed_to_settle();
-    start.succession.after_unsettled = majority_.is_of_unsettled();
-    start.succession.at_endpoint = options_.succession.at_endpoint;
-    start.succession.with_author =
-        std::any_of(members.begin(), members.end(),
-                    [](const Agent* member) { return member->hello.runs_coordinator; });
-  }
+  const bool begins_here = authority_.is_shared() && (is_first || rounds_.origin().empty());
+  if (begins_here) rounds_.begin_here();
+  start.succession = authority_.succession_of(members, rounds_.origin());
   ++counters_.rounds;
   announcer_.cancel();
   const protocol::Succession succession = start.succession;
   for (std::size_t i = 0; i < size; ++i) {
     place(*members[i], placements[i]);
     members[i]->succession = succession;
-    members[i]->succession.has_vote =
-        options_.succession.exists && majority_.has_vote(members[i]->hello.agent);
+    members[i]->succession.has_vote = authority_.has_vote(*members[i]);
     roster_.recount(*members[i]);
   }
   Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
-  if (options_.succession.exists) {
-    running.majority.settle({rounds_.last(), members});
-    settle_round();
-  }
+  authority_.begin_round(rounds_.last(), members, running.round.needs());
   for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
   members.front()->store_port = 0;
   for (auto spare = spares; spare != order.end(); ++spare) {

@@ -9,19 +9,6 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-// What listens at the run's endpoint, where the author of that round listened, has its port.
-bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const {
-  const SuccessionOptions& options = options_.succession;
-  const bool told = options.candidate && !options.candidate->ended_author.empty() &&
-                    options.candidate->ended_author == stamp.author;
-  return told || (options.at_endpoint && was_at_endpoint);
-}
-
-bool Run::began_apart(const std::string& origin) const {
-  const std::string own = name_of_origin(rounds_.origin());
-  return decides_after() && !origin.empty() && !own.empty() && name_of_origin(origin) != own;
-}
-
 /// As far as this coordinator can know: who says so was in a round of this run, or may join it.
 bool Run::may_speak(const Lead& lead, bool is_proven) const {
   if (is_proven || !run_terms_) return true;
@@ -34,38 +21,21 @@ bool Run::may_speak(const Lead& lead, bool is_proven) const {
   return may_lead(lead, {terms(), run_terms_->fingerprint, origin, has_round});
 }
 
-// A run that began at the endpoint, while another one was not heard there, began later than that.
 bool Run::yields_to(const Lead& lead, bool is_proven) const {
-  if (!may_speak(lead, is_proven)) return false;
-  const std::optional<Round> here = decides_after();
-  if (!here) return true;
-  if (!began_apart(lead.origin)) return false;
-  const std::string& own = rounds_.origin();
-  const bool is_later = options_.succession.at_endpoint && rounds_.began_here();
-  return is_later ||
-         std::pair(*here, name_of_origin(own)) < std::pair(lead.round, name_of_origin(lead.origin));
+  return may_speak(lead, is_proven) && authority_.yields_to(lead, rounds_);
 }
 
-/// Members of a round that are known to have ended.
-int Run::ended_of(const ClaimedRound& claimed) const {
-  const bool ended = has_author_ended(claimed.stamp, claimed.is_at_endpoint());
-  return ended && claimed.succession.with_author ? 1 : 0;
-}
-
-/// The newest round of which a majority is here.
-std::optional<ClaimedRound> Run::majority_round() const {
-  for (const auto& [key, claimed] : roster_.claims().rounds()) {
-    if (is_majority(claimed, ended_of(claimed))) return claimed;
-  }
-  return std::nullopt;
+bool Run::may_be_rival(const Lead& lead, bool is_proven) const {
+  return authority_.began_apart(lead, rounds_) && may_speak(lead, is_proven);
 }
 
 /// Whether the wait for members of a round ends here, one way or the other.
 bool Run::settle_claims(Rebuilding& rebuilding) {
-  if (!options_.succession.exists) return false;
-  const auto claimed = majority_round();
+  if (!authority_.is_shared()) return false;
+  const auto claimed = authority_.majority_round(roster_.claims());
   if (claimed) {
-    const int remaining = claimed->size - ended_of(*claimed);
+    const int ended = authority_.ended_of(*claimed);
+    const int remaining = claimed->size - ended;
     const bool all = claimed->here == remaining && claimed->failures_to_come == 0;
     if (!rebuilding.majority_until) {
       rebuilding.majority_until = now_ + terms().silence_max() / kMajorityGraceShare;
@@ -74,17 +44,16 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
     const bool waits = !all && !due && !is_due(rebuilding.deadline);
     if (waits && !rebuilding.return_deadline) return true;
     // Who is known to have ended does not come back.
-    const bool may_be_whole =
-        claimed->stamp == rebuilding.places.stamp() && ended_of(*claimed) == 0;
+    const bool may_be_whole = claimed->stamp == rebuilding.places.stamp() && ended == 0;
     if (may_be_whole && awaits_claimed(rebuilding)) {
-      if (is_candidate()) take_up(*claimed);
+      if (authority_.is_candidate()) take_up(*claimed);
       return true;
     }
     follow(*claimed, rebuilding.return_deadline.has_value());
     return true;
   }
   rebuilding.majority_until.reset();
-  if (!is_candidate()) return false;
+  if (!authority_.is_candidate()) return false;
   if (is_due(rebuilding.deadline)) abdicate();
   return true;
 }
@@ -101,18 +70,7 @@ void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
     return agent->failure && (was_awaited || counts_failure(*agent));
   });
   if (failed != here.end()) return on_failure(**failed);
-  const auto& candidate = options_.succession.candidate;
-  const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
-  end_round(why + "; " + reasons::remain(roster_.size(), terms()));
-}
-
-/// The members of a later round of another coordinator, which is lost, have come here.
-void Run::follow_newer() {
-  if (!options_.succession.exists || !majority_.is_known()) return;
-  const auto claimed = majority_round();
-  if (!claimed || claimed->stamp.number <= majority_.stamp().number) return;
-  if (claimed->stamp.author == options_.author) return;  // it was given, and perhaps not taken
-  take_up(*claimed);
+  end_round(authority_.why_here() + "; " + reasons::remain(roster_.size(), terms()));
 }
 
 void Run::take_up(const ClaimedRound& claimed) {
@@ -134,19 +92,9 @@ void Run::count_answer(Agent& agent) {
   auto* running = in<Running>();
   const bool first = !agent.answered;
   live_round()->answered(agent);
-  if (!agent.silent_since) count_claim(agent, live_round()->stamp());
-  if (!first || running == nullptr || running->settled || !agent.succession.has_vote) return;
-  ++running->votes;
-  settle_round();
-}
-
-/// From now on the next round is measured by this one.
-void Run::settle_round() {
-  auto& running = *in<Running>();
-  if (!options_.succession.exists || running.votes < running.round.needs()) return;
-  running.settled = true;
-  majority_ = running.majority;
-  if (running.round.needs() > 0) tell_settled(running.round);  // else its message says so
+  if (!agent.silent_since) authority_.take_claim(agent, live_round()->stamp());
+  if (!first || running == nullptr || !agent.succession.has_vote) return;
+  if (authority_.vote()) tell_settled(running->round);
 }
 
 void Run::tell_settled(const LiveRound& round) {
@@ -157,22 +105,14 @@ void Run::tell_settled(const LiveRound& round) {
 
 /// Its members can decide what follows it, when enough of them are here.
 void Run::remember_claims(const RoundStamp& stamp) {
-  if (!options_.succession.exists || majority_.is_known()) return;
+  if (!authority_.is_shared() || authority_.base().number > Round(0)) return;
   const ClaimedRound* claimed = roster_.claims().find(stamp);
   if (claimed != nullptr) measure_by(*claimed);
 }
 
 void Run::measure_by(const ClaimedRound& claimed) {
   rounds_.set_origin(claimed.succession.origin);
-  Majority::Base base{claimed.stamp, members_of(claimed, roster_), 0, ended_of(claimed),
-                      Majority::By::kCandidate};
-  if (!claimed.settled()) {
-    // Its coordinator may measure by the round before it still: who had no vote on it has none now.
-    std::erase_if(base.voters, [](const Agent* agent) { return !agent->succession.has_vote; });
-    base.least = std::max(claimed.succession.needs, 1);
-  }
-  base.absent = claimed.size - static_cast<int>(base.voters.size());
-  majority_.settle(base);
+  authority_.measure_by(claimed, roster_);
 }
 
 // Its kernel has closed the link, without a word that it connects again, while the process could

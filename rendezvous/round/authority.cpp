@@ -1,0 +1,150 @@
+#include "rendezvous/round/authority.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/reasons.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+Authority::Authority(SuccessionOptions options, std::string author)
+    : options_(std::move(options)), author_(std::move(author)) {}
+
+std::string Authority::missing_text() const {
+  return reasons::no_majority(base_.here(), base_.needed());
+}
+
+std::string Authority::why_here() const {
+  return options_.candidate ? options_.candidate->why : reasons::coordinator_restarted();
+}
+
+std::optional<Round> Authority::decides_after() const {
+  if (!base_.is_known() || !may_decide()) return std::nullopt;
+  return base_.stamp().number;
+}
+
+bool Authority::began_apart(const Lead& lead, const Rounds& rounds) const {
+  const std::string own = name_of_origin(rounds.origin());
+  return decides_after() && !lead.origin.empty() && !own.empty() &&
+         name_of_origin(lead.origin) != own;
+}
+
+// A run that began at the endpoint, while another one was not heard there, began later than that.
+bool Authority::yields_to(const Lead& lead, const Rounds& rounds) const {
+  const std::optional<Round> here = decides_after();
+  if (!here) return true;
+  if (!began_apart(lead, rounds)) return false;
+  if (options_.at_endpoint && rounds.began_here()) return true;
+  return std::pair(*here, name_of_origin(rounds.origin())) <
+         std::pair(lead.round, name_of_origin(lead.origin));
+}
+
+// What listens at the run's endpoint, where the author of that round listened, has its port.
+bool Authority::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const {
+  const bool told = options_.candidate && !options_.candidate->ended_author.empty() &&
+                    options_.candidate->ended_author == stamp.author;
+  return told || (options_.at_endpoint && was_at_endpoint);
+}
+
+int Authority::ended_of(const ClaimedRound& claimed) const {
+  const bool ended = has_author_ended(claimed.stamp, claimed.is_at_endpoint());
+  return ended && claimed.succession.with_author ? 1 : 0;
+}
+
+std::optional<ClaimedRound> Authority::majority_round(const Claims& claims) const {
+  for (const auto& [key, claimed] : claims.rounds()) {
+    if (is_majority(claimed, ended_of(claimed))) return claimed;
+  }
+  return std::nullopt;
+}
+
+// One of its own was given, and perhaps not taken.
+std::optional<ClaimedRound> Authority::newer_round(const Claims& claims) const {
+  if (!is_shared() || !base_.is_known()) return std::nullopt;
+  auto claimed = majority_round(claims);
+  const bool is_newer = claimed && claimed->stamp.number > base_.stamp().number;
+  if (!is_newer || claimed->stamp.author == author_) return std::nullopt;
+  return claimed;
+}
+
+void Authority::measure_by(const ClaimedRound& claimed, const Roster& roster) {
+  Majority::Base base{claimed.stamp, members_of(claimed, roster), 0, ended_of(claimed),
+                      Majority::By::kCandidate};
+  if (!claimed.settled()) {
+    // Its coordinator may measure by the round before it still: who had no vote on it has none now.
+    std::erase_if(base.voters, [](const Agent* agent) { return !agent->succession.has_vote; });
+    base.least = std::max(claimed.succession.needs, 1);
+  }
+  base.absent = claimed.size - static_cast<int>(base.voters.size());
+  base_.settle(base);
+}
+
+Succession Authority::succession_of(const std::vector<Agent*>& members,
+                                    const std::string& origin) const {
+  Succession succession;
+  if (!is_shared()) return succession;
+  succession.origin = origin;
+  succession.needs = base_.needed_to_settle();
+  succession.after_unsettled = base_.is_of_unsettled();
+  succession.at_endpoint = options_.at_endpoint;
+  succession.with_author = std::any_of(members.begin(), members.end(), [](const Agent* member) {
+    return member->hello.runs_coordinator;
+  });
+  return succession;
+}
+
+bool Authority::has_vote(const Agent& agent) const {
+  return is_shared() && base_.has_vote(agent.hello.agent);
+}
+
+void Authority::begin_round(const RoundStamp& stamp, const std::vector<Agent*>& members,
+                            int needs) {
+  if (!is_shared()) return;
+  live_.emplace().needs = needs;
+  live_->members.settle({stamp, members});
+  settle_if_due();
+}
+
+// Its author may be suspended, and continue with one of two.
+void Authority::adopt_round(const RoundStamp& stamp, const std::vector<Agent*>& members) {
+  const bool was_here = std::all_of(members.begin(), members.end(), [](const Agent* agent) {
+    return agent->succession.at_endpoint;
+  });
+  const auto by =
+      has_author_ended(stamp, was_here) ? Majority::By::kAuthor : Majority::By::kCandidate;
+  live_.emplace().members.settle({stamp, members, 0, 0, by});
+  settle_if_due();
+}
+
+bool Authority::vote() {
+  if (!awaits_votes()) return false;
+  ++live_->votes;
+  settle_if_due();
+  return live_->settled;
+}
+
+/// From then on the next round is measured by the live one.
+void Authority::settle_if_due() {
+  if (live_->votes < live_->needs) return;
+  live_->settled = true;
+  base_ = live_->members;
+}
+
+void Authority::lose(const Agent& agent, Majority::Loss loss) {
+  base_.lose(agent.hello.agent, loss);
+  if (live_) live_->members.lose(agent.hello.agent, loss);
+}
+
+void Authority::hear(const Agent& agent) {
+  base_.answers(agent.hello.agent);
+  if (live_) live_->members.answers(agent.hello.agent);
+}
+
+void Authority::take_claim(const Agent& agent, const RoundStamp& stamp) {
+  base_.take_claim(agent.hello.agent, stamp, author_);
+  if (live_) live_->members.take_claim(agent.hello.agent, stamp, author_);
+}
+
+}  // namespace ddprun::round

@@ -1,0 +1,95 @@
+// Authority: whether this coordinator may decide for its run (docs/FAILOVER.md). One that no other
+// node may follow always may. Where others may, it may while a majority of the last settled round
+// is here; one that comes after a coordinator that was lost, a candidate, has to gather that
+// majority first. It is asked before each decision and keeps no answer: a process may have been
+// suspended since the last one. (A lease of etcd stands before that: without it the shell hands on
+// nothing, coordinator/held.hpp.) Pure, owned by Run; O(1) per message.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/majority.hpp"
+#include "rendezvous/round/rounds.hpp"
+#include "rendezvous/round/succession.hpp"
+
+namespace ddprun::round {
+
+class Authority {
+ public:
+  Authority(SuccessionOptions options, std::string author);
+
+  /// Other nodes may coordinate the run: each round says how the next one can follow it.
+  [[nodiscard]] bool is_shared() const { return options_.exists; }
+  [[nodiscard]] bool may_decide() const { return !is_candidate() && base_.is_here(); }
+  /// Not even for what its agents see: it does not know yet whether the run is its own.
+  [[nodiscard]] bool is_candidate() const { return options_.candidate && !base_.is_known(); }
+  /// What is missing, for people.
+  [[nodiscard]] std::string missing_text() const;
+  /// Why it coordinates a run that another one did before it, for people.
+  [[nodiscard]] std::string why_here() const;
+  /// The settled round that it decides after; none: it may not decide, or has no round.
+  [[nodiscard]] std::optional<Round> decides_after() const;
+  /// The settled round by which the next one is measured; number 0: none.
+  [[nodiscard]] const protocol::RoundStamp& base() const { return base_.stamp(); }
+
+  // Another coordinator that says it leads.
+  /// It leads a run that began apart from this one, while they did not hear each other.
+  [[nodiscard]] bool began_apart(const protocol::Lead& lead, const Rounds& rounds) const;
+  /// Whether it has the nodes of this run. A coordinator whose majority is here cannot have been
+  /// replaced; of two runs that began apart one yields.
+  [[nodiscard]] bool yields_to(const protocol::Lead& lead, const Rounds& rounds) const;
+
+  // Rounds that agents claim.
+  /// Members that are known to have ended.
+  [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
+  /// The newest round of which a majority is here.
+  [[nodiscard]] std::optional<ClaimedRound> majority_round(const Claims& claims) const;
+  /// The same, if it follows the base and another coordinator decided it: that one is lost.
+  [[nodiscard]] std::optional<ClaimedRound> newer_round(const Claims& claims) const;
+  /// This coordinator decides what follows the round.
+  void measure_by(const ClaimedRound& claimed, const Roster& roster);
+
+  // The round that lives.
+  /// What a round of these members says of its place after the base.
+  [[nodiscard]] protocol::Succession succession_of(const std::vector<Agent*>& members,
+                                                   const std::string& origin) const;
+  [[nodiscard]] bool has_vote(const Agent& agent) const;
+  void begin_round(const protocol::RoundStamp& stamp, const std::vector<Agent*>& members,
+                   int needs);
+  /// All members of a round of the coordinator before this one are back.
+  void adopt_round(const protocol::RoundStamp& stamp, const std::vector<Agent*>& members);
+  /// A member with a vote has taken it on: whether it is settled by that.
+  [[nodiscard]] bool vote();
+  [[nodiscard]] bool is_settled() const { return live_ && live_->settled; }
+  [[nodiscard]] bool awaits_votes() const { return live_ && !live_->settled; }
+  void end_round() { live_.reset(); }
+  /// No agent is left that remembers the run.
+  void begin_new_run() { base_.clear(); }
+
+  // Members of the base, or of the round that lives; others are ignored.
+  void lose(const Agent& agent, Majority::Loss loss);
+  /// One that was silent has answered on the link that it had.
+  void hear(const Agent& agent);
+  /// One claims this round.
+  void take_claim(const Agent& agent, const protocol::RoundStamp& stamp);
+
+ private:
+  struct Live {
+    Majority members;  // of it, for what follows it
+    int needs = 0;
+    int votes = 0;
+    bool settled = false;
+  };
+  [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
+                                      bool was_at_endpoint) const;
+  void settle_if_due();
+
+  SuccessionOptions options_;
+  std::string author_;
+  Majority base_;
+  std::optional<Live> live_;  // only where others may follow
+};
+
+}  // namespace ddprun::round
