@@ -32,7 +32,7 @@ Run::Run(RunOptions options)
   DDPRUN_ASSERT(!options_.author.empty());
   const std::optional<RunRecord>& before = options_.record;
   if (before) ended_ = ended_runs(*before);
-  if (before && !before->over) restarts_.used = RestartCount(before->restarts);
+  if (before && !before->over) restarts_ = Restarts(RestartCount(before->restarts));
   if (before && before->over && before->over->exit_code == 0) {
     options_.succeeded = Ended{Done{0, before->over->text}, kLongAgo, before->over->nodes};
   }
@@ -133,7 +133,7 @@ void Run::extend_deadlines_after_stall() {
 
 void Run::on(const Shutdown& shutdown) {
   if (in<Over>() != nullptr || in<Stopping>() != nullptr) return;
-  if (restarts_.answered) return finish_failed(shutdown.reason, kLongAgo);
+  if (restarts_.answered()) return finish_failed({shutdown.reason}, kLongAgo);
   finish(Done{shutdown.exit_code, shutdown.reason});
 }
 
@@ -259,7 +259,7 @@ RunRecord Run::record() const {
   RunRecord before = options_.record.value_or(RunRecord{});
   // The verdict of a run stays until another one has its first round.
   if (before.over && !rounds_.formed()) return before;
-  RunRecord record{std::max(rounds_.highest().value(), before.round), restarts_.used.value()};
+  RunRecord record{std::max(rounds_.highest().value(), before.round), restarts_.used().value()};
   record.agreed = before.over ? std::nullopt : before.agreed;
   if (rounds_.formed() && run_terms_) record.agreed = agreed_on(*run_terms_);
   record.before = ended_;
@@ -298,7 +298,7 @@ Status Run::status(TimePoint now) const {
   status.phase = phase();
   status.why = why_;
   status.round = rounds_.last();
-  status.restarts = restarts_.used;
+  status.restarts = restarts_.used();
   status.counters = counters_;
   if (run_terms_) status.terms = run_terms_->terms;
   if (const auto* stopping = in<Stopping>()) status.verdict = stopping->verdict;

@@ -18,7 +18,6 @@
 
 #include "base/limits.hpp"
 #include "base/log_quota.hpp"
-#include "base/restart_pace.hpp"
 #include "base/signal_merge.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
@@ -29,7 +28,7 @@
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/record.hpp"
-#include "rendezvous/round/repeated_failure.hpp"
+#include "rendezvous/round/restarts.hpp"
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"
@@ -148,19 +147,6 @@ class Run {
     std::string host;
     std::string why;
   };
-  /// One budget for the run.
-  struct Restarts {
-    RestartCount used{0};
-    RestartPace pace;
-    RepeatedFailure repeated;
-    Duration delay{0};  // of the last one
-    // The failure that the last one answers, until all workers of the new round run: a stop of the
-    // run in between ends it with this failure.
-    std::optional<Failure> answered{};
-    // Whose failure a restart of the coordinator before this one answers.
-    std::vector<protocol::RoundStamp> told{};
-  };
-
   /// A node without ranks to stop, whose leave waits for the answers of the others.
   struct Leaver {
     AgentId agent;
@@ -237,8 +223,6 @@ class Run {
   // run_claims.cpp: what agents claim of rounds.
   void weigh_claim(Agent& agent, const protocol::Claim& claim);
   void take_claim(Agent& agent, const protocol::Claim& claim);
-  void believe_restarts(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp);
-  void remember_restart(const protocol::RoundStamp& answered);
   void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces& places);
   void forget_taken_up(const std::vector<Agent*>& members);
   void disown(Agent& agent);
@@ -325,12 +309,8 @@ class Run {
   void withdraw_questions(Running& running);
   void take(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
-  [[nodiscard]] bool has_answered(const protocol::RoundStamp& stamp) const;
-  [[nodiscard]] Deadline pace_restart(Duration lived);
+  [[nodiscard]] Deadline restart_at() const;
   [[nodiscard]] Duration lived() const;
-  [[nodiscard]] bool is_pointless() const;
-  [[nodiscard]] bool may_be_last() const;
-  [[nodiscard]] Duration early() const;
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
@@ -376,11 +356,10 @@ class Run {
 
   // run_end.cpp: the verdict.
   void finish(protocol::Done verdict);
-  void finish_failed(const std::string& why_no_restart, TimePoint heard_at);
+  void finish_failed(NoRestart no_restart, TimePoint heard_at);
   void stop(Stopping stopping);
   void settle(Stopping& stopping);
   void conclude(Stopping& stopping);
-  void give_up(TimePoint heard_at);
   void blame(Stopping& stopping, const Failure& failure) const;
   static void count_alike(Stopping& stopping);
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);

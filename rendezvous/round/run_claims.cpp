@@ -9,11 +9,6 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-namespace {
-/// Rounds whose failures other coordinators have answered: the last one, and those of other runs.
-constexpr std::size_t kToldMax = 8;
-}  // namespace
-
 /// All that claimed the run which this one was to continue have gone before a round was formed
 /// here: it may have been the word of a stranger.
 void Run::forget_taken_up(const std::vector<Agent*>& members) {
@@ -23,8 +18,7 @@ void Run::forget_taken_up(const std::vector<Agent*>& members) {
   });
   if (has_member) return;
   rounds_.forget_taken_up();
-  restarts_.used = RestartCount(continues_record() ? options_.record->restarts : 0);
-  restarts_.told.clear();
+  restarts_.forget_told(RestartCount(continues_record() ? options_.record->restarts : 0));
 }
 
 void Run::weigh_claim(Agent& agent, const Claim& claim) {
@@ -57,7 +51,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   roster_.recount(agent);
   authority_.take_claim(agent, claim.stamp);
   if (agent.since > Round(0) || rounds_.is_proven(claim.stamp, claim.succession.origin)) {
-    believe_restarts({claim.restarts, claim.restart_told}, claim.stamp);
+    restarts_.believe({claim.restarts, claim.restart_told}, claim.stamp, terms().max_restarts);
   }
   if (rebuilding != nullptr) {
     ClaimedPlaces& places = rebuilding->places;
@@ -71,28 +65,15 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
 }
 
-void Run::believe_restarts(const ClaimedPlaces::Restarts& claimed, const RoundStamp& stamp) {
-  const int used = std::min(claimed.used.value(), terms().max_restarts);
-  restarts_.used = std::max(restarts_.used, RestartCount(used));
-  if (claimed.is_told) remember_restart(stamp);
-}
-
-// A node of an abandoned run may claim a round with the same number.
-void Run::remember_restart(const RoundStamp& answered) {
-  auto& told = restarts_.told;
-  if (std::find(told.begin(), told.end(), answered) != told.end()) return;
-  if (told.size() == kToldMax) told.erase(told.begin());
-  told.push_back(answered);
-}
-
 /// The run continues from a round of another coordinator: who was in that run is known from now on.
 /// Its origin, if it has one, was set before.
 void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
   rounds_.continue_from(stamp, roster_);
-  believe_restarts(places.restarts(stamp), stamp);  // also of who has gone
+  const int most = terms().max_restarts;
+  restarts_.believe(places.restarts(stamp), stamp, most);  // also of those that have gone
   for (const Agent* agent : roster_.by_silence()) {
     const bool counts = agent->last.number > Round(0) && rounds_.is_of_run(*agent);
-    if (counts) believe_restarts(places.restarts(agent->last), agent->last);
+    if (counts) restarts_.believe(places.restarts(agent->last), agent->last, most);
   }
   disown_all();
 }

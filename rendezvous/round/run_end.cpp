@@ -40,24 +40,14 @@ void Run::finish(Done verdict) {
 }
 
 /// With the failure that was to be answered by a restart.
-void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
-  Stopping stopping;
-  stopping.verdict.failure.emplace().no_restart = why_no_restart;
-  stopping.failed_at = heard_at;
-  blame(stopping, *restarts_.answered);
-  stopping.round.add(*restarts_.answered);  // what ends in the stop of a wait came after it
-  stop(std::move(stopping));
-}
-
-/// The same failure again within --min-uptime: the restarts that are left are not used.
-void Run::give_up(TimePoint heard_at) {
+void Run::finish_failed(NoRestart no_restart, TimePoint heard_at) {
   Stopping stopping;
   RunFailure& failure = stopping.verdict.failure.emplace();
-  failure.no_restart = reasons::restarts_unused(restarts_.used, terms());
-  failure.no_retry = reasons::no_retry(terms());
+  failure.no_restart = std::move(no_restart.why);
+  failure.no_retry = std::move(no_restart.no_retry);
   stopping.failed_at = heard_at;
-  blame(stopping, *restarts_.answered);
-  stopping.round.add(*restarts_.answered);  // what ends in the stop of a wait came after it
+  blame(stopping, *restarts_.answered());
+  stopping.round.add(*restarts_.answered());  // what ends in the stop of a wait came after it
   stop(std::move(stopping));
 }
 
@@ -69,7 +59,7 @@ void Run::blame(Stopping& stopping, const Failure& failure) const {
   verdict.failure->first = failure.exit;
   verdict.failure->finding = std::exchange(verdict.failure->first.given_up, std::nullopt);
   verdict.failure->round = failure.round;
-  verdict.failure->repeated = restarts_.repeated.sentence();
+  verdict.failure->repeated = restarts_.repeated_text();
 }
 
 // The verdict is sent when no worker is left, so that no agent exits while workers are alive.
@@ -95,8 +85,8 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
   if (stopping != nullptr) stop.verdict = stopping->verdict;
   stop.waits = in<Forming>() != nullptr;
   stop.requested = stopping != nullptr && stopping->requested;
-  if (stop.waits && has_answered({agent.runs, agent.last.author}))
-    stop.restarts = restarts_.used.value();
+  if (stop.waits && restarts_.has_answered({agent.runs, agent.last.author}))
+    stop.restarts = restarts_.used().value();
   send(agent.link, std::move(stop));
 }
 
@@ -112,7 +102,7 @@ void Run::conclude(Stopping& stopping) {
   const LiveRound& round = stopping.round;
   if (!told && round.nodes() > 0 && round.all_succeeded()) {
     const int ranks = round.world_size();
-    stopping.verdict = Done{kExitSuccess, reasons::success(ranks, round.nodes(), restarts_.used)};
+    stopping.verdict = Done{kExitSuccess, reasons::success(ranks, round.nodes(), restarts_.used())};
   }
   count_alike(stopping);
   name_culprit(stopping);

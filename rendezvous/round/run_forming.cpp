@@ -11,8 +11,7 @@ using namespace protocol;
 
 void Run::end_round(std::string why, Deadline restart_at) {
   const LiveRound* round = live_round();
-  restarts_.pace.ended(lived());
-  restarts_.repeated.ended(lived(), early());
+  restarts_.round_ended(lived(), terms());
   // A node with a rank that failed has no success to report.
   if (in<Running>() != nullptr && !round->first_failure()) {
     rounds_.interrupt(round->stamp().number,

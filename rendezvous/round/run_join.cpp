@@ -35,7 +35,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   if (fresh) begin_new_run(hello);
   if (fresh || !run_terms_) {
     run_terms_ = agreed_terms(received, hello);
-    restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
+    restarts_.limit(hello.terms.max_restarts);
   }
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
@@ -91,10 +91,9 @@ RunTerms Run::agreed_terms(const Received& received, const Hello& hello) const {
 // No agent is left that remembers the old one. Round numbers continue, so that workers of an old
 // round stay fenced out. So does the budget of a run that all its nodes have lost at once.
 void Run::begin_new_run(const Hello& hello) {
-  const RestartCount used = continues_record() ? restarts_.used : RestartCount(0);
+  const RestartCount used = continues_record() ? restarts_.used() : RestartCount(0);
   other_command_ = options_.record && is_of_other_command(*options_.record, hello);
-  restarts_ = {};
-  restarts_.used = used;
+  restarts_ = Restarts(used);
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.begin_new_run();
   authority_.begin_new_run();

@@ -35,7 +35,7 @@ bool Run::may_end_run(const Agent& agent) const {
 void Run::stop_everywhere(Agent& agent, const Leave& leave) {
   agent.leave = leave;  // it stays for the verdict
   const std::string sentence = reasons::stopped_everywhere(describe(agent, leave.reason));
-  if (restarts_.answered) return finish_failed(sentence, kLongAgo);
+  if (restarts_.answered()) return finish_failed({sentence}, kLongAgo);
   Stopping stopping;
   stopping.requested = leave.requested;
   stopping.verdict = Done{leave.exit_code, sentence};
@@ -45,7 +45,7 @@ void Run::stop_everywhere(Agent& agent, const Leave& leave) {
 // No rank of its own has to be stopped: perhaps all ranks of the round had exited with code 0 when
 // this node was told to leave, and other nodes' reports of that are on their way.
 bool Run::may_follow_success(const Agent& agent) const {
-  if (in<Running>() == nullptr || restarts_.answered) return false;
+  if (in<Running>() == nullptr || restarts_.answered()) return false;
   return is_member(agent) ? agent.state == NodeState::kSucceeded : agent.hello.runs_coordinator;
 }
 
@@ -114,7 +114,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool was_in = hosts || agent.last.number > Round(0);
   if ((too_few || hosts) && was_in && failure_explains(agent, leave)) {
     agent.leave = leave;
-    return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
+    return finish_failed({options_.single_node ? leave.reason : sentence}, kLongAgo);
   }
   const auto* forming = in<Forming>();
   const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last();
@@ -197,7 +197,7 @@ void Run::let_go(Agent& agent) {
 // Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
 // before the cause of this leave.
 bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
-  const auto& failure = restarts_.answered;
+  const auto& failure = restarts_.answered();
   if (!failure || (in<Running>() == nullptr && in<Forming>() == nullptr)) return false;
   const int others = roster_.starting() - (agent.state == NodeState::kStarting ? 1 : 0);
   return leave.round == failure->round || others > 0;
@@ -211,7 +211,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   if (link_end == LinkEnd::kOpen) close(agent.link);
   authority_.lose(agent, loss_of(agent, link_end == LinkEnd::kGone));
   forget(agent);
-  if (overtaken) restarts_.answered.reset();
+  if (overtaken) restarts_.forget_answered();
   after_loss(end, sentence);
   if (overtaken) let_leavers_go();
 }

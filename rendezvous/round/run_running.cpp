@@ -35,7 +35,7 @@ bool Run::completes_interrupted(const Agent& agent, const Report& report) {
   if (!counts) return false;
   const Rounds::Interrupted* round = rounds_.complete(agent.hello.agent, report.round);
   if (round == nullptr) return false;
-  finish(Done{kExitSuccess, reasons::success(round->world_size, round->nodes, restarts_.used)});
+  finish(Done{kExitSuccess, reasons::success(round->world_size, round->nodes, restarts_.used())});
   return true;
 }
 
@@ -91,7 +91,7 @@ void Run::take(Agent& agent, const Report& report) {
   }
   const bool runs = in<Running>() != nullptr;
   const bool all_run = runs && roster_.starting() == 0;
-  if (all_run && !has_answered(rounds_.last())) restarts_.answered.reset();
+  if (all_run && !restarts_.has_answered(rounds_.last())) restarts_.forget_answered();
   if (round == nullptr) return;
   count_answer(agent);
   if (!runs || !news) return;
@@ -99,33 +99,15 @@ void Run::take(Agent& agent, const Report& report) {
   if (report.state == NodeState::kSucceeded) on_success(agent);
 }
 
-// The first failure of a round takes one restart from the budget; the failures that
-// follow from it belong to a round that has ended.
 void Run::on_failure(const Agent& agent) {
   const Round round = agent.last.number;
   const WorkerExit& exit = *agent.failure;
-  if (has_answered(agent.last)) {
-    return end_round(reasons::restart(exit, restarts_.used, terms(), Duration(0)));
+  if (restarts_.has_answered(agent.last)) {
+    return end_round(reasons::restart(exit, restarts_.used(), terms(), Duration(0)));
   }
-  restarts_.answered = Failure{now_, agent.hello.agent, exit, round};
-  restarts_.repeated.failed(exit, round, lived(), early());
-  const bool none_left = restarts_.used.value() >= terms().max_restarts;
-  const bool unwanted = exit.given_up && !exit.given_up->no_restart.empty();
-  if (terms().max_restarts == 0) return finish_failed("", now_);
-  if (none_left) return finish_failed(reasons::no_restart_left(terms()), now_);
-  if (unwanted) return finish_failed(exit.given_up->no_restart, now_);
-  if (is_pointless()) return give_up(now_);
-  restarts_.used = RestartCount(restarts_.used.value() + 1);
-  // A round whose ranks have finished a step has come further than what fails right away.
-  const Deadline restart_at = pace_restart(exit.evidence.stepped ? Duration::max() : lived());
-  end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
-}
-
-/// Whether a failure of the round that starts may end the run. With --min-uptime that depends on
-/// what it is.
-bool Run::may_be_last() const {
-  const bool none_left = restarts_.used.value() >= terms().max_restarts;
-  return none_left || (terms().min_uptime && restarts_.repeated.count() > 0);
+  auto no_restart = restarts_.answer({now_, agent.hello.agent, exit, round}, lived(), terms());
+  if (no_restart) return finish_failed(std::move(*no_restart), now_);
+  end_round(reasons::restart(exit, restarts_.used(), terms(), restarts_.delay()), restart_at());
 }
 
 /// How long a round of another coordinator lived is not known: no reason to delay a restart.
@@ -134,26 +116,10 @@ Duration Run::lived() const {
   return round != nullptr ? round->lived(now_) : Duration::max();
 }
 
-/// With --min-uptime: what failed so twice would fail so again.
-bool Run::is_pointless() const {
-  return terms().min_uptime && restarts_.repeated.count() >= 2;
-}
-
-Duration Run::early() const {
-  return terms().min_uptime ? Duration(*terms().min_uptime) : kEarlyFailureMax;
-}
-
-/// All links can break before the next round starts: then the round that failed comes back.
-bool Run::has_answered(const RoundStamp& stamp) const {
-  const auto& told = restarts_.told;
-  const bool here = restarts_.answered && restarts_.answered->round == stamp.number;
-  return here || std::find(told.begin(), told.end(), stamp) != told.end();
-}
-
-/// When the next round may start at the soonest; later and later, if rounds fail right away.
-Deadline Run::pace_restart(Duration lived) {
-  restarts_.delay = restarts_.pace.failed(lived);
-  return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
+/// When the next round may start at the soonest.
+Deadline Run::restart_at() const {
+  const Duration delay = restarts_.delay();
+  return delay.count() > 0 ? Deadline(now_ + delay) : std::nullopt;
 }
 
 /// Its workers had exited with 0 when the stop reached it. If all nodes say so, nothing was
@@ -178,7 +144,7 @@ void Run::on_success(Agent& agent) {
 void Run::check_success() {
   const LiveRound& round = in<Running>()->round;
   if (!round.all_succeeded()) return;
-  finish(Done{kExitSuccess, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
+  finish(Done{kExitSuccess, reasons::success(round.world_size(), round.nodes(), restarts_.used())});
 }
 
 bool Run::succeeds_with(const std::vector<Received>& reports) const {
@@ -250,8 +216,8 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   if (running != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
     if (agent.leave) return;  // it stops its own, and is let go soon
-    const Deadline restart_at = pace_restart(lived());
-    return end_round(reasons::ended_early(describe(agent, "")), restart_at);
+    restarts_.pace(lived());
+    return end_round(reasons::ended_early(describe(agent, "")), restart_at());
   }
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {

@@ -61,13 +61,13 @@ void Run::start_round(const NextRound& next_round) {
   start.world_size = placements.front().world_size;
   const Round next = start.stamp.number;
   why_ = options_.single_node
-             ? reasons::round_of_one(next, restarts_.used, terms(), restarts_.delay)
+             ? reasons::round_of_one(next, restarts_.used(), terms(), restarts_.delay())
              : reasons::round_started(before, next, why_, nodes, start.world_size);
   note(Level::kInfo, why_);
   start.master_port = members.front()->store_port;
-  start.restarts = restarts_.used;
+  start.restarts = restarts_.used();
   start.reason = why_;
-  start.may_be_last = may_be_last();
+  start.may_be_last = restarts_.may_be_last(terms());
   const bool begins_here = authority_.is_shared() && (is_first || rounds_.origin().empty());
   if (begins_here) rounds_.begin_here();
   start.succession = authority_.succession_of(members, rounds_.origin());

@@ -1,0 +1,70 @@
+// Restarts: the budget of restarts of one run, what it was used for, and whether the next failure
+// gets one. The first failure of a round takes one; those that follow from it belong to a round
+// that has ended. Pure, owned by Run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/restart_pace.hpp"
+#include "rendezvous/round/claimed_places.hpp"
+#include "rendezvous/round/live_round.hpp"
+#include "rendezvous/round/repeated_failure.hpp"
+
+namespace ddprun::round {
+
+/// Why a failure ends the run, for people.
+struct NoRestart {
+  std::string why{};
+  std::string no_retry{};  // what failed so again would fail so once more; empty: it may not
+};
+
+class Restarts {
+ public:
+  explicit Restarts(RestartCount used = RestartCount(0)) : used_(used) {}
+
+  [[nodiscard]] RestartCount used() const { return used_; }
+  /// The agents that are here allow so many.
+  void limit(int most);
+  /// All that claimed to have used more have gone.
+  void forget_told(RestartCount used);
+
+  // Failures.
+  /// A restart answers this one, unless it says why not.
+  [[nodiscard]] std::optional<NoRestart> answer(const Failure& failure, Duration lived,
+                                                const protocol::Terms& terms);
+  /// The failure that the last restart answers, until all workers of the new round run: a stop of
+  /// the run in between ends it with this failure.
+  [[nodiscard]] const std::optional<Failure>& answered() const { return answered_; }
+  void forget_answered() { answered_.reset(); }
+  /// All links can break before the next round starts: then the round that failed comes back.
+  [[nodiscard]] bool has_answered(const protocol::RoundStamp& stamp) const;
+  /// Whether a failure of the round that starts may end the run. With --min-uptime that depends on
+  /// what it is.
+  [[nodiscard]] bool may_be_last(const protocol::Terms& terms) const;
+  /// Rounds that failed alike; empty: a single one.
+  [[nodiscard]] std::string repeated_text() const { return repeated_.sentence(); }
+
+  // The pace: later and later, if rounds fail right away.
+  /// A round has failed after it lived for so long; returns the delay before the next one.
+  Duration pace(Duration lived);
+  /// That of the last restart.
+  [[nodiscard]] Duration delay() const { return delay_; }
+  /// A round has ended, for any reason.
+  void round_ended(Duration lived, const protocol::Terms& terms);
+
+  /// An agent of the run says what it had used when it told this round.
+  void believe(const ClaimedPlaces::Restarts& claimed, const protocol::RoundStamp& stamp, int most);
+
+ private:
+  RestartCount used_;
+  RestartPace pace_;
+  RepeatedFailure repeated_;
+  Duration delay_{0};
+  std::optional<Failure> answered_;
+  // Whose failure a restart of the coordinator before this one answers.
+  std::vector<protocol::RoundStamp> told_;
+};
+
+}  // namespace ddprun::round
