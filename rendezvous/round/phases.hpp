@@ -80,27 +80,44 @@ struct Running {
 // Before anything was received.
 inline constexpr TimePoint kLongAgo{};
 
-/// The verdict is known, and is sent when no worker is left.
+/// The verdict is known, and is sent when no worker is left: until then nodes tell what their ranks
+/// did, and which failure was the first one, or its cause, may become known last (stopping.cpp).
 struct Stopping {
   protocol::Done verdict{};
   AgentId failed_agent{};  // where the verdict's failure was
   TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
-  LiveRound round{};       // whose workers end
-  bool requested = false;  // a stop was: workers that handle one have time to save
-  std::vector<RankOnHost> ranks{};  // what their agents said of them
+  std::string why_no_restart{};  // of that failure, for people
+  LiveRound round{};             // whose workers end
+  bool requested = false;        // a stop was: workers that handle one have time to save
+  TimePoint deadline{};
+
+  /// The run ends with this failure.
+  void blame(const Failure& failure);
+  void count(const protocol::Stopped& stopped);
+  /// The workers of this node have ended, after a failure.
+  void hear(const Agent& agent, const protocol::Stopped& stopped, TimePoint now);
+  /// All have, or are not waited for any longer.
+  void conclude(RestartCount restarts);
+
+  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
+  void extend(TimePoint until);
+
+ private:
   /// The first failure on a node, and how many of its ranks failed like that.
   struct FailedAlike {
     AgentId agent{};
     std::optional<WorkerExit> failure{};
     int alike = 0;
   };
-  std::vector<FailedAlike> alike{};
-  std::vector<WorkerExit> others{};  // that failed by themselves, a few
-  std::vector<StoreWait> waits{};    // what the node that serves the store said of its clients
-  TimePoint deadline{};
+  void keep_other(const Agent& agent, const WorkerExit& failure);
+  void count_alike(RunFailure& failure) const;
+  void name_culprit(RunFailure& failure);
+  void name_other(RunFailure& failure) const;
 
-  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
-  void extend(TimePoint until);
+  std::vector<RankOnHost> ranks_{};  // what their agents said of them
+  std::vector<FailedAlike> alike_{};
+  std::vector<WorkerExit> others_{};  // that failed by themselves, a few
+  std::vector<StoreWait> waits_{};    // what the node that serves the store said of its clients
 };
 
 /// The verdict was sent; the agents disconnect.

@@ -315,7 +315,6 @@ class Run {
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
   void take(Agent& agent, const protocol::Stopped& stopped);
-  static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();
   void ask(Running& running);
   void take(Agent& agent, const protocol::Beat& beat);
@@ -360,13 +359,6 @@ class Run {
   void stop(Stopping stopping);
   void settle(Stopping& stopping);
   void conclude(Stopping& stopping);
-  void blame(Stopping& stopping, const Failure& failure) const;
-  static void count_alike(Stopping& stopping);
-  void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
-  static void keep_other(Stopping& stopping, const Agent& agent, const WorkerExit& failure);
-  void name_culprit(Stopping& stopping) const;
-  void name_other(Stopping& stopping) const;
-  [[nodiscard]] std::string reason_for_no_restart(const RunFailure& failure) const;
   [[nodiscard]] std::string reporter(const Stopping& stopping) const;
   void send_stop(Agent& agent, const std::string& reason);
   void settle(Over& over);

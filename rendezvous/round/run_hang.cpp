@@ -69,7 +69,7 @@ void Run::end_hang(Running& running) {
   on_failure(agent);
   auto* stopping = in<Stopping>();
   if (stopping == nullptr) return;
-  for (const Stopped& stopped : given_up) count_stopped(*stopping, stopped);
+  for (const Stopped& stopped : given_up) stopping->count(stopped);
 }
 
 /// What it says next comes over another link, or never.

@@ -221,23 +221,11 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   }
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
-    count_stopped(*stopping, stopped);
-    const bool in_grace = stopped.failure && stopped.failure->in_grace;
-    stopping->alike.push_back(
-        {agent.hello.agent, in_grace ? stopped.failure : agent.failure, stopped.alike});
-    hear(*stopping, agent, stopped);
+    stopping->hear(agent, stopped, now_);
   }
   if (succeeded) return;
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
   roster_.set_state(agent, NodeState::kStopped);
-}
-
-void Run::count_stopped(Stopping& stopping, const Stopped& stopped) {
-  RunFailure& failure = *stopping.verdict.failure;
-  failure.stopped += stopped.stopped;
-  failure.killed += stopped.killed;
-  failure.stop_took = std::max(failure.stop_took, stopped.took);
-  failure.spared = std::max(failure.spared, stopped.spared);
 }
 
 // A scheduler that signals every node must not make a signal of each node's: all workers get one.
