@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -91,5 +92,22 @@ struct Abdicate {
 struct Resign {};
 using Action = std::variant<Send, Close, ArmTimer, Note, Finish, Abdicate, Resign>;
 using Actions = std::vector<Action>;
+
+/// The actions of one step, in order. No link (kNoLink) gets nothing.
+class Outbox {
+ public:
+  void add(Action action) { actions_.push_back(std::move(action)); }
+  void send(LinkId link, protocol::Message message) {
+    if (link != kNoLink) add(Send{link, std::move(message)});
+  }
+  void close(LinkId link) {
+    if (link != kNoLink) add(Close{link});
+  }
+  void note(Level level, std::string text) { add(Note{level, std::move(text)}); }
+  [[nodiscard]] Actions take() { return std::exchange(actions_, {}); }
+
+ private:
+  Actions actions_;
+};
 
 }  // namespace ddprun::round

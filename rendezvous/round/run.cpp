@@ -41,7 +41,6 @@ Run::Run(RunOptions options)
 Actions Run::step(const Event& event, TimePoint now) {
   if (resigned_) return {};
   now_ = std::max(now_, now);
-  actions_.clear();
   ticked_ = std::holds_alternative<Tick>(event);
   extend_deadlines_after_stall();
   if (ticked_) unread_ = false;
@@ -50,7 +49,7 @@ Actions Run::step(const Event& event, TimePoint now) {
   stop_strays();
   announce_if_due();
   arm();
-  return std::exchange(actions_, {});
+  return out_.take();
 }
 
 void Run::on(const Received& received) {
@@ -59,10 +58,10 @@ void Run::on(const Received& received) {
   }
   Agent* agent = roster_.by_link(received.link);
   if (agent == nullptr) {
-    if (hold(received)) return;
+    if (duplicates_.hold(received, out_)) return;
     // An agent that was taken for lost may not know yet: it is not refused, it may say hello again.
     ++counters_.stale;
-    return close(received.link);
+    return out_.close(received.link);
   }
   roster_.heard(*agent, now_);
   agent->spoke = now_;
@@ -71,7 +70,7 @@ void Run::on(const Received& received) {
         if constexpr (requires { take(*agent, message); }) {
           take(*agent, message);
         } else {
-          send(agent->link, Unknown{"an agent does not say this"});
+          out_.send(agent->link, Unknown{"an agent does not say this"});
         }
       },
       received.message);
@@ -81,8 +80,8 @@ void Run::on(const Received& received) {
 // in any only waits, and may as well wait when it is back: else any number that say this, and do
 // not come, would keep rounds from starting, or fill the memory.
 void Run::take(Agent& agent, const Reconnecting&) {
-  if (take_over(agent)) return;
-  close(agent.link);
+  if (take_duplicate(agent)) return;
+  out_.close(agent.link);
   const bool was_in = agent.since > Round(0) || rounds_.shows(agent);
   if (!was_in) return forget(agent);
   forget_quiet(agent);
@@ -97,9 +96,9 @@ void Run::on(const LinksLost& lost) {
 
 void Run::on(const LinkLost& lost) {
   Agent* agent = roster_.by_link(lost.link);
-  if (agent == nullptr) return forget_takeover(lost.link);
+  if (agent == nullptr) return duplicates_.forget(lost.link);
   --losing_;
-  if (take_over(*agent)) return;
+  if (take_duplicate(*agent)) return;
   // Its next hello may be among what is not read yet.
   if (unread_ && in<Over>() == nullptr) {
     forget_quiet(*agent);
@@ -128,7 +127,7 @@ void Run::extend_deadlines_after_stall() {
   const Duration window = terms().silence_max();
   std::visit([until = now_ + window](auto& state) { state.extend(until); }, state_);
   unread_ = true;
-  note(Level::kWarning, reasons::suspended(late, window));
+  out_.note(Level::kWarning, reasons::suspended(late, window));
 }
 
 void Run::on(const Shutdown& shutdown) {
@@ -165,9 +164,9 @@ Deadline Run::next_deadline() const {
     if (!ticked_) take(one);
     take_later(one);
   }
-  for (const auto& [id, takeover] : takeovers_) {
-    if (!ticked_) take(takeover.until);
-    take_later(takeover.until);
+  for (const TimePoint until : duplicates_.deadlines()) {
+    if (!ticked_) take(until);
+    take_later(until);
   }
   take_later(announcer_.due());
   const auto* over = in<Over>();
@@ -191,24 +190,12 @@ void Run::arm() {
   }
   if (armed_ && *armed_ > now_ && *armed_ <= *next) return;
   armed_ = next;
-  actions_.emplace_back(ArmTimer{*next});
-}
-
-void Run::send(LinkId link, Message message) {
-  if (link != kNoLink) actions_.emplace_back(Send{link, std::move(message)});
-}
-
-void Run::close(LinkId link) {
-  if (link != kNoLink) actions_.emplace_back(Close{link});
+  out_.add(ArmTimer{*next});
 }
 
 void Run::send_refusal(const Agent& agent, const std::string& evidence) {
-  send(agent.link,
-       Refused{RefusalCode::kNotAnswering, agent.host() + " " + evidence, Milliseconds(0)});
-}
-
-void Run::note(Level level, std::string text) {
-  actions_.emplace_back(Note{level, std::move(text)});
+  out_.send(agent.link,
+            Refused{RefusalCode::kNotAnswering, agent.host() + " " + evidence, Milliseconds(0)});
 }
 
 Waiting Run::waiting(std::string text) const {

@@ -23,6 +23,7 @@
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/authority.hpp"
+#include "rendezvous/round/duplicate_hello.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/join_pace.hpp"
 #include "rendezvous/round/phases.hpp"
@@ -32,7 +33,6 @@
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"
-#include "rendezvous/round/takeover.hpp"
 
 namespace ddprun::round {
 
@@ -166,10 +166,7 @@ class Run {
   void settle();
   void arm();
   [[nodiscard]] Deadline next_deadline() const;
-  void send(LinkId link, protocol::Message message);
   void send_refusal(const Agent& agent, const std::string& evidence);
-  void close(LinkId link);
-  void note(Level level, std::string text);
   [[nodiscard]] protocol::Waiting waiting(std::string text) const;
   [[nodiscard]] protocol::Milliseconds left_until(TimePoint end) const;
   /// The state of the phase that the run is in; null if it is in another one.
@@ -241,15 +238,11 @@ class Run {
   [[nodiscard]] std::string silence_of(const Agent& agent) const;
   [[nodiscard]] bool would_be_awaited(const Agent& agent) const;
 
-  // run_takeover.cpp: a hello with the id of an agent whose link is open.
-  void doubt(Agent& agent, const Received& received);
-  [[nodiscard]] bool hold(const Received& received);
-  void end_takeover(const Agent& agent, int answer);
-  bool take_over(Agent& agent);
-  void settle_takeovers();
-  void forget_takeover(const Agent& agent);
-  void forget_takeover(LinkId link);
-  [[nodiscard]] Takeovers::iterator takeover_on(LinkId link);
+  // run_duplicates.cpp: a hello with the id of an agent whose link is open.
+  void doubt(const Agent& agent, const Received& received);
+  void disprove_duplicate(const Agent& agent, int answer);
+  bool take_duplicate(Agent& agent);
+  void settle_duplicates();
   [[nodiscard]] int next_question();
 
   // run_pace.cpp: nodes that come and go.
@@ -385,7 +378,7 @@ class Run {
   std::deque<Leaver> leavers_;        // whose leave may follow the success of the round
   int questions_ = 0;                 // that were asked, and looks at ranks that may hang
   JoinPace join_pace_;
-  Takeovers takeovers_;
+  DuplicateHellos duplicates_;
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;
@@ -401,7 +394,7 @@ class Run {
   TimePoint now_;
   bool ticked_ = false;  // its event is a Tick
   int losing_ = 0;       // agents that it will have lost too
-  Actions actions_;
+  Outbox out_;
   Deadline armed_;  // the last ArmTimer
 };
 

@@ -112,8 +112,8 @@ void Run::stop_strays() {
   for (const auto& [arrival, agent] : std::exchange(strays_, {})) {
     if (in<Over>() != nullptr || is_member(*agent)) continue;
     if (agent->stray > Round(0)) {
-      send(agent->link,
-           Stop{agent->stray, 15, agent->hello.stop_timeout, reasons::stray(agent->stray)});
+      out_.send(agent->link,
+                Stop{agent->stray, 15, agent->hello.stop_timeout, reasons::stray(agent->stray)});
     } else if (is_active(agent->state) && agent->state != NodeState::kStopping) {
       send_stop(*agent, reasons::stray(agent->last.number));
     }

@@ -69,7 +69,7 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
   stop.requested = stopping != nullptr && stopping->requested;
   if (stop.waits && restarts_.has_answered({agent.runs, agent.last.author}))
     stop.restarts = restarts_.used().value();
-  send(agent.link, std::move(stop));
+  out_.send(agent.link, std::move(stop));
 }
 
 void Run::settle(Stopping& stopping) {
@@ -83,11 +83,11 @@ void Run::conclude(Stopping& stopping) {
   const int nodes = stopping.round.nodes();
   const Over& over =
       enter(Over{Ended{std::move(stopping.verdict), now_, nodes}, now_ + kLingerMax});
-  note(Level::kInfo, why_);  // the agents print it
+  out_.note(Level::kInfo, why_);  // the agents print it
   for (const Agent* agent : roster_.by_silence()) {
     // No agent believes a success as the first word.
-    if (!agent->greeted && agent->runs == Round(0)) send(agent->link, waiting(why_));
-    send(agent->link, over.ended.verdict);
+    if (!agent->greeted && agent->runs == Round(0)) out_.send(agent->link, waiting(why_));
+    out_.send(agent->link, over.ended.verdict);
   }
 }
 
@@ -103,7 +103,7 @@ std::string Run::reporter(const Stopping& stopping) const {
 void Run::settle(Over& over) {
   if (over.finished || (!roster_.empty() && now_ < over.linger_until)) return;
   over.finished = true;
-  actions_.emplace_back(Finish{over.ended.verdict.exit_code, over.ended.verdict.text});
+  out_.add(Finish{over.ended.verdict.exit_code, over.ended.verdict.text});
 }
 
 // A member that missed the verdict gets it; so does a late agent when there is nothing left to do
@@ -117,17 +117,18 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
   if (other) {
     ++counters_.refusals;
     note_refusal(hello, *other);
-    send(link, as_told(*other, received, hello));
+    out_.send(link, as_told(*other, received, hello));
   } else if (hello.claim && rounds_.is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
-    send(link, verdict);
+    out_.send(link, verdict);
   } else if (verdict.exit_code == 0 && !hello.claim) {  // ranks of another run have no part in it
-    if (run_terms_) send(link, waiting(text));  // an agent believes no success as the first word
-    send(link, Done{0, text});
+    if (run_terms_)
+      out_.send(link, waiting(text));  // an agent believes no success as the first word
+    out_.send(link, Done{0, text});
   } else {
     ++counters_.refusals;
-    send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
+    out_.send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
   }
-  close(link);
+  out_.close(link);
 }
 
 }  // namespace ddprun::round

@@ -127,7 +127,7 @@ void Run::start_or_await(Forming& forming) {
 // Too few nodes remain for a new round: the workers could only wait for peers that are gone.
 void Run::stop_survivors(Forming& forming) {
   if (std::exchange(forming.survivors_stopped, true)) return;
-  note(Level::kInfo, why_);  // the agents print it
+  out_.note(Level::kInfo, why_);  // the agents print it
   for (Agent* agent : roster_.by_silence()) {
     if (is_active(agent->state)) send_stop(*agent, why_);
   }
@@ -167,9 +167,9 @@ void Run::announce_if_due() {
   }
   if (until) wait.left = left_until(*until);
   for (const Agent* agent : roster_.by_silence()) {
-    if (!agent->silent_since) send(agent->link, wait);
+    if (!agent->silent_since) out_.send(agent->link, wait);
   }
-  note(Level::kInfo, wait.text);
+  out_.note(Level::kInfo, wait.text);
 }
 
 reasons::Absence Run::absence() const {

@@ -38,7 +38,7 @@ void Run::settle_hang(Running& running) {
 void Run::order_hang(const Running& running, std::optional<int> question) {
   for (const Agent* member : running.round.members()) {
     const bool runs = member != nullptr && member->state == NodeState::kRunning;
-    if (runs) send(member->link, Hang{running.round.stamp().number, question});
+    if (runs) out_.send(member->link, Hang{running.round.stamp().number, question});
   }
 }
 

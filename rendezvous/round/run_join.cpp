@@ -11,23 +11,23 @@ using namespace protocol;
 
 void Run::on_hello(const Received& received, const Hello& hello) {
   if (const RunRecord::Verdict* missed = missed_verdict(ended_, hello)) {
-    send(received.link, Done{missed->exit_code, missed->text});
-    return close(received.link);
+    out_.send(received.link, Done{missed->exit_code, missed->text});
+    return out_.close(received.link);
   }
   if (const auto* over = in<Over>()) return late_hello(*over, received, hello);
   Agent* speaker = roster_.by_link(received.link);
-  const auto waits = takeover_on(received.link);
+  const std::string waits = duplicates_.agent_on(received.link);
   const bool other_agent = (speaker != nullptr && speaker->hello.agent != hello.agent) ||
-                           (waits != takeovers_.end() && waits->first != hello.agent.value());
+                           (!waits.empty() && waits != hello.agent.value());
   const std::optional<Refused> refused =
       other_agent ? Refused{RefusalCode::kMalformed, "one link, two agents", Milliseconds(0)}
                   : refusal_of(hello);
   if (refused) {
     ++counters_.refusals;
     note_refusal(hello, *refused);
-    send(received.link, as_told(*refused, received, hello));
-    close(received.link);
-    forget_takeover(received.link);
+    out_.send(received.link, as_told(*refused, received, hello));
+    out_.close(received.link);
+    duplicates_.forget(received.link);
     if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kOpen);
     return;
   }
@@ -54,8 +54,7 @@ void Run::note_refusal(const Hello& hello, const Refused& refused) {
   const std::string who = "refused " + hello.host + ": ";
   const bool has_commands = refused.code == RefusalCode::kCommandDiffers;
   const std::string shown = has_commands ? "it runs another command" : refused.sentence;
-  actions_.emplace_back(
-      Note{Level::kWarning, who + shown, has_commands ? who + refused.sentence : ""});
+  out_.add(Note{Level::kWarning, who + shown, has_commands ? who + refused.sentence : ""});
   refused_ = {hello.host, shown};
   if (in<Forming>() != nullptr) announcer_.request(now_);
 }
@@ -63,7 +62,7 @@ void Run::note_refusal(const Hello& hello, const Refused& refused) {
 /// As under torchrun such a node takes part.
 void Run::note_differences(const Hello& hello) {
   for (Difference& one : differences(hello, *run_terms_)) {
-    actions_.emplace_back(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
+    out_.add(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
   }
 }
 
@@ -146,7 +145,7 @@ void Run::compare_version(const Agent& agent) {
   if (known || versions_.size() >= kVersionsMax) return;
   versions_.push_back(own);
   if (versions_.size() == 1) return;
-  note(Level::kWarning, reasons::another_version(agent.host(), own, versions_.front()));
+  out_.note(Level::kWarning, reasons::another_version(agent.host(), own, versions_.front()));
 }
 
 void Run::admit(const Received& received, const Hello& hello) {
@@ -189,7 +188,7 @@ void Run::greet(Agent& agent) {
     waiting->successors = running->round.successors_for(agent);
   }
   agent.greeted = true;
-  send(agent.link, std::move(*waiting));
+  out_.send(agent.link, std::move(*waiting));
 }
 
 /// The answer to a hello; none if a round follows at once.
@@ -225,7 +224,7 @@ void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
   const bool has_another = agent.link != kNoLink && agent.link != received.link;
   if (has_another) return doubt(agent, received);
   // What it said on an earlier link can be read later, if both waited to be accepted.
-  if (hello.age < agent.hello.age) return close(received.link);
+  if (hello.age < agent.hello.age) return out_.close(received.link);
   take_back(agent, received, hello);
 }
 
@@ -234,7 +233,7 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
   const auto since = std::chrono::ceil<Milliseconds>(now_ - std::exchange(agent.greeted_at, now_));
   agent.hello.age = std::min(hello.age, agent.hello.age + since);
   if (agent.link != received.link) {
-    close(agent.link);
+    out_.close(agent.link);
     forget_quiet(agent);
     roster_.relink(agent, received.link, received.peer);
   }
@@ -274,7 +273,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
     end_round(reasons::lost(describe(agent, "came back from another coordinator's round")));
     return take_claim(agent, *hello.claim);
   }
-  send(agent.link, live_round()->message_for(agent));
+  out_.send(agent.link, live_round()->message_for(agent));
   ask_again(agent);
 }
 
@@ -283,7 +282,7 @@ void Run::ask_again(const Agent& agent) {
   auto* running = in<Running>();
   if (!agent.answered) running->answer_deadline = now_ + kAnswerMax;
   if (agent.question == 0) return;
-  send(agent.link, Beat{agent.question});
+  out_.send(agent.link, Beat{agent.question});
   running->question_deadline = now_ + kAnswerMax;
 }
 

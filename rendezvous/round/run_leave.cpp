@@ -97,7 +97,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
       agent.leave = leave;  // conclude() has the report for it
       return;
     }
-    send(agent.link, stopping->verdict);
+    out_.send(agent.link, stopping->verdict);
   }
   const reasons::NodeLost node = describe(agent, leave.reason);
   const std::string sentence = reasons::left(node);
@@ -108,7 +108,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   if (hosts && authority_.is_candidate()) return resign(agent, "");
   const bool follows = !too_few && leave.requested && can_be_followed(agent);
   if (hosts && follows) {
-    send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
+    out_.send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
     return resign(agent, sentence);
   }
   const bool was_in = hosts || agent.last.number > Round(0);
@@ -125,8 +125,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool ends = (lives && hosts) || ((works || restarts) && too_few);
   if (lives) {
     const int nodes = nodes_without(agent);
-    send(agent.link,
-         LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
+    out_.send(agent.link,
+              LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
   }
   remember(agent, sentence);
   let_go(agent);
@@ -162,12 +162,12 @@ void Run::resign(const Agent& own, const std::string& why) {
   const bool cuts_short = is_member(own) && own.state != NodeState::kSucceeded;
   for (const Agent* agent : roster_.by_silence()) {
     const bool is_told = agent != &own && agent->link != kNoLink && !authority_.is_candidate();
-    if (is_told) send(agent->link, Resigned{why, cuts_short});
+    if (is_told) out_.send(agent->link, Resigned{why, cuts_short});
   }
-  if (!authority_.is_candidate()) note(Level::kInfo, reasons::resigned(why));
+  if (!authority_.is_candidate()) out_.note(Level::kInfo, reasons::resigned(why));
   resigned_ = true;
   enter(Over{Ended{{}, now_, 0}, now_, true});
-  actions_.emplace_back(Resign{});
+  out_.add(Resign{});
 }
 
 /// How many nodes the run has when this one has left; spare nodes do not count.
@@ -190,7 +190,7 @@ void Run::remember(const Agent& agent, const std::string& why) {
 void Run::let_go(Agent& agent) {
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
   authority_.lose(agent, Majority::Loss::kEnded);
-  close(agent.link);
+  out_.close(agent.link);
   forget(agent);
 }
 
@@ -208,7 +208,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
   const std::string sentence = reasons::lost(describe(agent, evidence));
   remember(agent, in<Over>() != nullptr ? reasons::ended_with_run() : sentence);
-  if (link_end == LinkEnd::kOpen) close(agent.link);
+  if (link_end == LinkEnd::kOpen) out_.close(agent.link);
   authority_.lose(agent, loss_of(agent, link_end == LinkEnd::kGone));
   forget(agent);
   if (overtaken) restarts_.forget_answered();
@@ -250,13 +250,13 @@ Run::RoundEnd Run::round_end_without(const Agent& agent) const {
 void Run::after_loss(RoundEnd end, const std::string& sentence) {
   ++counters_.losses;
   if (in<Over>() != nullptr) return;
-  if (end == RoundEnd::kGoesOn) return note(Level::kWarning, sentence);
+  if (end == RoundEnd::kGoesOn) return out_.note(Level::kWarning, sentence);
   end_round(sentence + "; " + reasons::remain(roster_.heard() - losing_, terms()));
 }
 
 void Run::forget(Agent& agent) {
   forget_quiet(agent);
-  forget_takeover(agent);
+  duplicates_.forget(agent.hello.agent, out_);
   count_visit(agent);
   if (LiveRound* round = live_round()) round->forget(agent);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.forget(agent);

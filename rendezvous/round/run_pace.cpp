@@ -39,7 +39,7 @@ void Run::count_visit(const Agent& agent) {
   const Duration pause = join_pace_.left(agent.peer.address, agent.taken_in_at, now_);
   if (pause.count() == 0) return;
   const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
-  note(Level::kWarning, reasons::comes_and_goes(pace.who, pace.visits, pause));
+  out_.note(Level::kWarning, reasons::comes_and_goes(pace.who, pace.visits, pause));
 }
 
 }  // namespace ddprun::round

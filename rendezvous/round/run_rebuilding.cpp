@@ -99,7 +99,7 @@ void Run::adopt(const ClaimedPlaces& places) {
     tell_settled(running.round);  // which also says where the run is coordinated now
   }
   why_ = reasons::rebuilt(rounds_.last().number, places.size());
-  note(Level::kInfo, why_);
+  out_.note(Level::kInfo, why_);
   if (failed != nullptr) return on_failure(*failed);
   if (was_stopping) return end_round(reasons::was_stopping(rounds_.last().number));
   check_success();

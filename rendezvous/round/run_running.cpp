@@ -45,8 +45,8 @@ void Run::drop_unanswering(Running& running) {
   std::vector<Agent*> silent;
   for (Agent* agent : running.round.members()) {
     if (agent == nullptr || agent->answered || agent->silent_since) continue;
-    if (takeovers_.contains(agent->hello.agent.value())) {
-      running.answer_deadline = now_ + kTakeoverMax;  // it may be back, and has its time again
+    if (duplicates_.waits(agent->hello.agent)) {
+      running.answer_deadline = now_ + kDuplicateMax;  // it may be back, and has its time again
     } else {
       silent.push_back(agent);
     }
@@ -138,7 +138,7 @@ void Run::on_success(Agent& agent) {
   running.hang.succeeded(agent.arrival, now_);
   round.succeeded(agent);
   if (round.all_succeeded()) return check_success();
-  send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
+  out_.send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
 }
 
 void Run::check_success() {
@@ -172,7 +172,7 @@ void Run::ask(Running& running) {
     if (member == nullptr || member->silent_since) continue;  // it is not waited for
     if (member->state == NodeState::kSucceeded) continue;
     running.round.ask(*member, question);
-    send(member->link, Beat{question});
+    out_.send(member->link, Beat{question});
   }
   running.question_deadline = now_ + kAnswerMax;
 }
@@ -186,8 +186,8 @@ void Run::withdraw_questions(Running& running) {
 }
 
 void Run::take(Agent& agent, const Beat& beat) {
-  if (!beat.echo) return send(agent.link, Beat{});
-  end_takeover(agent, *beat.echo);
+  if (!beat.echo) return out_.send(agent.link, Beat{});
+  disprove_duplicate(agent, *beat.echo);
   if (agent.silent_since && agent.call == *beat.echo) end_silence(agent);
   if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
 }
@@ -243,14 +243,14 @@ void Run::take(const Agent& agent, const PassSignal& passed) {
   }
   if (!signals_.is_new(passed.signal, agent.hello.agent, now_)) return;
   if (!signal_quota_.try_take(now_)) {
-    return note(Level::kWarning, reasons::signal_dropped(passed.signal, agent.host()));
+    return out_.note(Level::kWarning, reasons::signal_dropped(passed.signal, agent.host()));
   }
   PassSignal onward = passed;
   onward.host = agent.host();
   for (const Agent* member : running->round.members()) {
-    if (member != nullptr && member != &agent) send(member->link, onward);
+    if (member != nullptr && member != &agent) out_.send(member->link, onward);
   }
-  note(Level::kInfo, reasons::signal_passed(passed.signal, agent.host()));
+  out_.note(Level::kInfo, reasons::signal_passed(passed.signal, agent.host()));
 }
 
 }  // namespace ddprun::round

@@ -14,7 +14,7 @@ using namespace protocol;
 
 void Run::on(const Tick&) {
   if (!run_terms_) return;
-  settle_takeovers();
+  settle_duplicates();
   while (Agent* longest = roster_.longest_heard()) {
     if (now_ - longest->heard < terms().silence_max()) break;
     // An agent of this process was silent because the process was: a stall too short to notice
@@ -23,7 +23,7 @@ void Run::on(const Tick&) {
       roster_.heard(*longest, now_);
       continue;
     }
-    if (take_over(*longest)) continue;
+    if (take_duplicate(*longest)) continue;
     roster_.begin_silence(*longest);
     authority_.lose(*longest, Majority::Loss::kSilent);
   }
@@ -70,7 +70,7 @@ void Run::await_silent(Running& running) {
     Agent& agent = **at;
     agent.call = next_question();
     forget_quiet(agent);
-    send(agent.link, Beat{agent.call});
+    out_.send(agent.link, Beat{agent.call});
     if (!running.return_deadline) running.return_deadline = now_ + terms().join_timeout;
     announcer_.request(now_);
   }
@@ -92,11 +92,11 @@ void Run::come_back(Agent& agent) {
   // What it owes an answer to waited for it.
   if (is_member(agent) && !agent.answered) running->answer_deadline = now_ + kAnswerMax;
   const std::string back = reasons::back(describe(agent, ""), silence, rounds_.last().number);
-  note(Level::kInfo, back);
+  out_.note(Level::kInfo, back);
   if (roster_.silent() > 0) return announcer_.request(now_);
   running->return_deadline.reset();
   announcer_.cancel();
-  for (const Agent* one : roster_.by_silence()) send(one->link, waiting(back));
+  for (const Agent* one : roster_.by_silence()) out_.send(one->link, waiting(back));
 }
 
 /// A node that is started again has the node rank of the silent one.

@@ -63,7 +63,7 @@ void Run::start_round(const NextRound& next_round) {
   why_ = options_.single_node
              ? reasons::round_of_one(next, restarts_.used(), terms(), restarts_.delay())
              : reasons::round_started(before, next, why_, nodes, start.world_size);
-  note(Level::kInfo, why_);
+  out_.note(Level::kInfo, why_);
   start.master_port = members.front()->store_port;
   start.restarts = restarts_.used();
   start.reason = why_;
@@ -82,7 +82,7 @@ void Run::start_round(const NextRound& next_round) {
   }
   Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
   authority_.begin_round(rounds_.last(), members, running.round.needs());
-  for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
+  for (const Agent* agent : members) out_.send(agent->link, running.round.message_for(*agent));
   members.front()->store_port = 0;
   for (auto spare = spares; spare != order.end(); ++spare) {
     if (is_active((*spare)->state)) strays_.emplace((*spare)->arrival, *spare);

@@ -84,7 +84,7 @@ void Run::take_up(const ClaimedRound& claimed) {
 void Run::abdicate() {
   const Duration waited = candidate_wait(terms());
   enter(Rebuilding{now_ + waited});
-  actions_.emplace_back(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
+  out_.add(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
 }
 
 /// A member has taken on the live round.
@@ -99,7 +99,7 @@ void Run::count_answer(Agent& agent) {
 
 void Run::tell_settled(const LiveRound& round) {
   for (const Agent* member : round.members()) {
-    if (member != nullptr && may_follow(*member)) send(member->link, Settled{round.stamp()});
+    if (member != nullptr && may_follow(*member)) out_.send(member->link, Settled{round.stamp()});
   }
 }
 

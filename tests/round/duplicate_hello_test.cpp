@@ -60,7 +60,7 @@ TEST_CASE("an agent whose link broke without a word is back after a second, with
   Desk desk;
   claim_id(desk);
   desk.say(3, desk.report(1, NodeState::kSucceeded), kElsewhere);
-  desk.beat_for(kTakeoverMax - milliseconds(1), {1});
+  desk.beat_for(kDuplicateMax - milliseconds(1), {1});
   CHECK(address_of_b(desk) == "10.0.0.2");
   desk.after(milliseconds(1));
   CHECK(address_of_b(desk) == "10.0.0.66");
@@ -129,7 +129,7 @@ TEST_CASE("an agent whose hello is in doubt may send heartbeats as often as it d
   for (std::size_t count = 0; count <= 2 * kHeldMessagesMax; ++count)
     desk.say(3, Beat{}, kElsewhere);
   CHECK(desk.closed_.empty());
-  desk.beat_for(kTakeoverMax, {1});
+  desk.beat_for(kDuplicateMax, {1});
   CHECK(address_of_b(desk) == "10.0.0.66");
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("a stranger that says it is older does not keep the agent out") {
   Hello back = desk.hello_again();
   back.age = milliseconds(100);
   desk.say(4, back);
-  desk.beat_for(kTakeoverMax, {1});
+  desk.beat_for(kDuplicateMax, {1});
   CHECK(address_of_b(desk) == "10.0.0.2");
   CHECK(desk.run_.status(desk.now_).counters.losses == 0);
 }
