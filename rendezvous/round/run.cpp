@@ -26,12 +26,12 @@ namespace {
 
 Run::Run(RunOptions options)
     : options_(std::move(options)),
+      agreement_(options_.run_id, std::exchange(options_.record, std::nullopt)),
       rounds_(coordinator_of(options_)),
       authority_(options_.succession, options_.author) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
   DDPRUN_ASSERT(!options_.author.empty());
-  const std::optional<RunRecord>& before = options_.record;
-  if (before) ended_ = ended_runs(*before);
+  const std::optional<RunRecord>& before = agreement_.record();
   if (before && !before->over) restarts_ = Restarts(RestartCount(before->restarts));
   if (before && before->over && before->over->exit_code == 0) {
     options_.succeeded = Ended{Done{0, before->over->text}, kLongAgo, before->over->nodes};
@@ -120,7 +120,7 @@ void Run::on(const LinkLost& lost) {
 // as long as after a restart of the coordinator. A shorter stall harms no agent: one that is alive
 // has sent something, and that is read before a Tick.
 void Run::extend_deadlines_after_stall() {
-  if (!run_terms_ || !armed_ || roster_.empty()) return;
+  if (!agreement_.is_known() || !armed_ || roster_.empty()) return;
   const Duration late = now_ - *armed_;
   if (late <= terms().keep_alive_interval) return;
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
@@ -243,13 +243,13 @@ std::optional<Ended> Run::success() const {
 }
 
 RunRecord Run::record() const {
-  RunRecord before = options_.record.value_or(RunRecord{});
+  RunRecord before = agreement_.record().value_or(RunRecord{});
   // The verdict of a run stays until another one has its first round.
   if (before.over && !rounds_.formed()) return before;
   RunRecord record{std::max(rounds_.highest().value(), before.round), restarts_.used().value()};
   record.agreed = before.over ? std::nullopt : before.agreed;
-  if (rounds_.formed() && run_terms_) record.agreed = agreed_on(*run_terms_);
-  record.before = ended_;
+  if (rounds_.formed() && agreement_.is_known()) record.agreed = agreed_on(agreement_.agreed());
+  record.before = agreement_.ended();
   if (const auto* over = in<Over>()) {
     const Done& verdict = over->ended.verdict;
     record.over =
@@ -287,7 +287,7 @@ Status Run::status(TimePoint now) const {
   status.round = rounds_.last();
   status.restarts = restarts_.used();
   status.counters = counters_;
-  if (run_terms_) status.terms = run_terms_->terms;
+  if (agreement_.is_known()) status.terms = terms();
   if (const auto* stopping = in<Stopping>()) status.verdict = stopping->verdict;
   if (const auto* over = in<Over>()) status.verdict = over->ended.verdict;
   for (const Gone& gone : gone_) {

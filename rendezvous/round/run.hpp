@@ -20,7 +20,7 @@
 #include "base/log_quota.hpp"
 #include "base/signal_merge.hpp"
 #include "rendezvous/protocol/run_record.hpp"
-#include "rendezvous/round/admission.hpp"
+#include "rendezvous/round/agreement.hpp"
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/authority.hpp"
 #include "rendezvous/round/duplicate_hello.hpp"
@@ -47,8 +47,6 @@ inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 /// Nodes that have left or were lost and are still shown; of more, the newest.
 inline constexpr std::size_t kGoneMax = 64;
-/// Versions of ddprun that differ and are noted, each once.
-inline constexpr std::size_t kVersionsMax = 8;
 
 // Signals that are passed on to all nodes: so many at once, then one per interval; others are
 // dropped with a note.
@@ -132,7 +130,7 @@ class Run {
   [[nodiscard]] bool starts_new_run(const protocol::Hello& hello, TimePoint now) const;
   /// Whether an agent runs another program than this run did: it is not late for it.
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
-    return run_terms_ && has_other_command(hello, *run_terms_);
+    return agreement_.is_known() && has_other_command(hello, agreement_.agreed());
   }
   /// Whether a round lives of which all ranks have exited with 0, if these reports say so too.
   [[nodiscard]] bool succeeds_with(const std::vector<Received>& reports) const;
@@ -204,10 +202,6 @@ class Run {
                                           const protocol::Hello& hello) const;
   [[nodiscard]] bool is_first_of_new_run(const protocol::Hello& hello) const;
   void begin_new_run(const protocol::Hello& hello);
-  [[nodiscard]] bool continues_record() const;
-  [[nodiscard]] RunTerms first_terms(const protocol::Hello& hello) const;
-  [[nodiscard]] RunTerms agreed_terms(const Received& received, const protocol::Hello& hello) const;
-  void compare_version(const Agent& agent);
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
   void take_back(Agent& agent, const Received& received, const protocol::Hello& hello);
@@ -278,7 +272,7 @@ class Run {
   [[nodiscard]] Duration join_wait() const;
   [[nodiscard]] int nodes_needed() const;
   [[nodiscard]] bool may_be_late() const {
-    return options_.succeeded && !other_command_ && !rounds_.formed();
+    return options_.succeeded && !agreement_.is_other_command() && !rounds_.formed();
   }
   void start_or_await(Forming& forming);
   void stop_survivors(Forming& forming);
@@ -357,12 +351,10 @@ class Run {
   void settle(Over& over);
   void late_hello(const Over& over, const Received& received, const protocol::Hello& hello);
 
-  [[nodiscard]] const protocol::Terms& terms() const { return run_terms_->terms; }
+  [[nodiscard]] const protocol::Terms& terms() const { return agreement_.agreed().terms; }
 
   RunOptions options_;
-  std::vector<RunRecord::Ended> ended_;  // runs of this id before this one
-  bool other_command_ = false;           // than that of the success before
-  std::optional<RunTerms> run_terms_;    // what the first agent brought
+  Agreement agreement_;
   Roster roster_;
   PhaseState state_;
   Rounds rounds_;
@@ -387,7 +379,6 @@ class Run {
     TimePoint at;
   };
   std::deque<Gone> gone_;
-  std::vector<std::string> versions_;  // that its agents have told, the first agent's first
   bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 
   // Of one step.

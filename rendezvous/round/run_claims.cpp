@@ -18,7 +18,7 @@ void Run::forget_taken_up(const std::vector<Agent*>& members) {
   });
   if (has_member) return;
   rounds_.forget_taken_up();
-  restarts_.forget_told(RestartCount(continues_record() ? options_.record->restarts : 0));
+  restarts_.forget_told(agreement_.restarts_before());
 }
 
 void Run::weigh_claim(Agent& agent, const Claim& claim) {

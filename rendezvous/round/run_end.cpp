@@ -112,8 +112,9 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
   const LinkId link = received.link;
   const Done& verdict = over.ended.verdict;
   const std::string text = reasons::over(options_.run_id, now_ - over.ended.at, verdict);
-  const std::optional<Refused> other =
-      run_terms_ && !hello.claim ? refuse_command(hello, *run_terms_) : std::nullopt;
+  const std::optional<Refused> other = agreement_.is_known() && !hello.claim
+                                           ? refuse_command(hello, agreement_.agreed())
+                                           : std::nullopt;
   if (other) {
     ++counters_.refusals;
     note_refusal(hello, *other);
@@ -121,7 +122,7 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
   } else if (hello.claim && rounds_.is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
     out_.send(link, verdict);
   } else if (verdict.exit_code == 0 && !hello.claim) {  // ranks of another run have no part in it
-    if (run_terms_)
+    if (agreement_.is_known())
       out_.send(link, waiting(text));  // an agent believes no success as the first word
     out_.send(link, Done{0, text});
   } else {

@@ -29,7 +29,7 @@ void Run::end_round(std::string why, Deadline restart_at) {
 }
 
 void Run::settle(Forming& forming) {
-  if (!run_terms_) return;
+  if (!agreement_.is_known()) return;
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(

@@ -10,7 +10,7 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::on_hello(const Received& received, const Hello& hello) {
-  if (const RunRecord::Verdict* missed = missed_verdict(ended_, hello)) {
+  if (const RunRecord::Verdict* missed = missed_verdict(agreement_.ended(), hello)) {
     out_.send(received.link, Done{missed->exit_code, missed->text});
     return out_.close(received.link);
   }
@@ -33,8 +33,8 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   }
   const bool fresh = is_first_of_new_run(hello);
   if (fresh) begin_new_run(hello);
-  if (fresh || !run_terms_) {
-    run_terms_ = agreed_terms(received, hello);
+  if (fresh || !agreement_.is_known()) {
+    agreement_.take(hello, received.peer);
     restarts_.limit(hello.terms.max_restarts);
   }
   Agent* known = roster_.by_id(hello.agent);
@@ -45,7 +45,8 @@ void Run::on_hello(const Received& received, const Hello& hello) {
 }
 
 Refused Run::as_told(const Refused& refused, const Received& received, const Hello& hello) const {
-  const std::string known = run_terms_ ? run_terms_->fingerprint : first_terms(hello).fingerprint;
+  const std::string known = agreement_.is_known() ? agreement_.agreed().fingerprint
+                                                  : agreement_.first_for(hello).fingerprint;
   return round::as_told(refused, hello, known, received.peer.is_proven);
 }
 
@@ -61,44 +62,22 @@ void Run::note_refusal(const Hello& hello, const Refused& refused) {
 
 /// As under torchrun such a node takes part.
 void Run::note_differences(const Hello& hello) {
-  for (Difference& one : differences(hello, *run_terms_)) {
+  for (Difference& one : differences(hello, agreement_.agreed())) {
     out_.add(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
   }
-}
-
-/// The run of a coordinator before this one, which has no verdict, and no agent yet.
-bool Run::continues_record() const {
-  return options_.record && !options_.record->over && counters_.rounds == 0;
-}
-
-/// What the first agent here has to agree with: itself, or the run that it comes back from.
-RunTerms Run::first_terms(const Hello& hello) const {
-  RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host, ""};
-  if (!continues_record()) return own;
-  return standing_terms(options_.run_id, *options_.record).value_or(std::move(own));
-}
-
-/// They agree. If all nodes of the run were lost, and are started again, their times are new.
-RunTerms Run::agreed_terms(const Received& received, const Hello& hello) const {
-  RunTerms agreed = first_terms(hello);
-  if (hello.heard_of() == Round(0)) agreed.terms = hello.terms;
-  if (agreed.host == hello.host) agreed.address = received.peer.address;
-  if (hello.fingerprint == agreed.fingerprint) agreed.command = hello.command;
-  return agreed;
 }
 
 // No agent is left that remembers the old one. Round numbers continue, so that workers of an old
 // round stay fenced out. So does the budget of a run that all its nodes have lost at once.
 void Run::begin_new_run(const Hello& hello) {
-  const RestartCount used = continues_record() ? restarts_.used() : RestartCount(0);
-  other_command_ = options_.record && is_of_other_command(*options_.record, hello);
+  const RestartCount used = agreement_.continues_record() ? restarts_.used() : RestartCount(0);
+  agreement_.begin_new_run(hello);
   restarts_ = Restarts(used);
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.begin_new_run();
   authority_.begin_new_run();
   why_.clear();
   gone_.clear();
-  versions_.clear();
   enter(Forming{});
 }
 
@@ -110,7 +89,7 @@ bool Run::is_first_of_new_run(const Hello& hello) const {
 }
 
 bool Run::is_unused() const {
-  return run_terms_ && roster_.empty() && in<Forming>() != nullptr &&
+  return agreement_.is_known() && roster_.empty() && in<Forming>() != nullptr &&
          rounds_.highest() == Round(0) && !options_.succeeded;
 }
 
@@ -118,7 +97,8 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (auto refused = refuse_hello(hello)) return refused;
   if (auto refused = refuse_run(hello, options_.run_id)) return refused;
   const bool fresh = is_first_of_new_run(hello);
-  const RunTerms run_terms = fresh || !run_terms_ ? first_terms(hello) : *run_terms_;
+  const RunTerms run_terms =
+      fresh || !agreement_.is_known() ? agreement_.first_for(hello) : agreement_.agreed();
   if (auto refused = refuse_terms(hello, run_terms)) return refused;
   if (auto refused = refuse_claim(hello, run_terms)) return refused;
   if (auto refused = rounds_.refusal_of(hello)) return refused;
@@ -138,26 +118,17 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   return std::nullopt;
 }
 
-// Each once: a thousand nodes of one version are one line.
-void Run::compare_version(const Agent& agent) {
-  const std::string& own = agent.hello.version;
-  const bool known = std::find(versions_.begin(), versions_.end(), own) != versions_.end();
-  if (known || versions_.size() >= kVersionsMax) return;
-  versions_.push_back(own);
-  if (versions_.size() == 1) return;
-  out_.note(Level::kWarning, reasons::another_version(agent.host(), own, versions_.front()));
-}
-
 void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
-  std::string().swap(agent.hello.command);  // run_terms_ has that of the run
+  std::string().swap(agent.hello.command);  // that of the run is in the agreement
   agent.came_later = rounds_.formed();
   agent.spoke = now_;
   ++counters_.joins;
   if (refused_ && refused_->host == agent.host()) refused_.reset();
-  compare_version(agent);
+  const std::string another_version = agreement_.compare_version(hello);
+  if (!another_version.empty()) out_.note(Level::kWarning, another_version);
   if (auto* running = in<Running>()) {
     running->welcome_at.reset();
     if (is_held_back(agent)) ++counters_.held_back;

@@ -104,7 +104,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const int remaining = roster_.heard() - (agent.silent_since ? 0 : 1);
   const bool too_few = remaining < terms().nodes_min;
   // Where no other coordinator follows, the run ends with it.
-  const bool hosts = agent.hello.runs_coordinator && !options_.record;
+  const bool hosts = agent.hello.runs_coordinator && !agreement_.record();
   if (hosts && authority_.is_candidate()) return resign(agent, "");
   const bool follows = !too_few && leave.requested && can_be_followed(agent);
   if (hosts && follows) {

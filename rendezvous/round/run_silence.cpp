@@ -13,7 +13,7 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::on(const Tick&) {
-  if (!run_terms_) return;
+  if (!agreement_.is_known()) return;
   settle_duplicates();
   while (Agent* longest = roster_.longest_heard()) {
     if (now_ - longest->heard < terms().silence_max()) break;

@@ -52,7 +52,7 @@ void Run::start_round(const NextRound& next_round) {
                                       : reasons::last_call_over(nodes, terms());
   }
   rounds_.form(roster_);
-  if (options_.record) rounds_.raise(options_.record->round);
+  if (agreement_.record()) rounds_.raise(agreement_.record()->round);
   if (rounds_.highest().value() >= kRoundMax)
     return finish({kExitFailure, reasons::no_round_left()});
   StartRound start;
@@ -72,6 +72,7 @@ void Run::start_round(const NextRound& next_round) {
   if (begins_here) rounds_.begin_here();
   start.succession = authority_.succession_of(members, rounds_.origin());
   ++counters_.rounds;
+  agreement_.round_started();
   announcer_.cancel();
   const protocol::Succession succession = start.succession;
   for (std::size_t i = 0; i < size; ++i) {

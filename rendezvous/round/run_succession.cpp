@@ -11,14 +11,14 @@ using namespace protocol;
 
 /// As far as this coordinator can know: who says so was in a round of this run, or may join it.
 bool Run::may_speak(const Lead& lead, bool is_proven) const {
-  if (is_proven || !run_terms_) return true;
+  if (is_proven || !agreement_.is_known()) return true;
   const auto* rebuilding = in<Rebuilding>();
   const ClaimedRound* most =
       rebuilding != nullptr ? roster_.claims().find(rebuilding->places.stamp()) : nullptr;
   const bool is_claimed = rounds_.known_origin().empty() && most != nullptr;
   const std::string& origin = is_claimed ? most->succession.origin : rounds_.known_origin();
   const bool has_round = rounds_.formed() || !rounds_.known_origin().empty() || most != nullptr;
-  return may_lead(lead, {terms(), run_terms_->fingerprint, origin, has_round});
+  return may_lead(lead, {terms(), agreement_.agreed().fingerprint, origin, has_round});
 }
 
 bool Run::yields_to(const Lead& lead, bool is_proven) const {
