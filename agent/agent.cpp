@@ -30,11 +30,11 @@ namespace asio = boost::asio;
 
 namespace {
 
-AgentIdentity identify(const RunContext& context, const LocalCoordinator* local_coordinator) {
-  using Coordinator = AgentIdentity::Coordinator;
-  const bool here = local_coordinator != nullptr || !context.config().rendezvous;
-  return {AgentId(uuid_of_process()), context.hostname(),
-          here ? Coordinator::kHere : Coordinator::kElsewhere, net::outward_addresses()};
+AgentIdentity identify(const RunContext& context, bool has_coordinator) {
+  using At = AgentIdentity::Coordinator;
+  const bool here = has_coordinator || !context.config().rendezvous;
+  return {AgentId(uuid_of_process()), context.hostname(), here ? At::kHere : At::kElsewhere,
+          net::outward_addresses()};
 }
 
 std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,
@@ -51,19 +51,16 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
 
 }  // namespace
 
-Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
-             std::unique_ptr<LocalCoordinator> local_coordinator,
-             MakeLocalCoordinator make_local_coordinator, OpenCoordinator open_coordinator)
+Agent::Agent(asio::any_io_executor executor, AgentInputs inputs, Coordinator coordinator,
+             MakeCoordinator make_coordinator, OpenCoordinator open_coordinator)
     : executor_(executor),
       context_(std::move(inputs)),
-      local_coordinator_(std::move(local_coordinator)),
-      make_local_coordinator_(std::move(make_local_coordinator)),
-      identity_(identify(context_, local_coordinator_.get())),
+      identity_(identify(context_, coordinator != nullptr)),
       node_(*this, Node(membership_options(context_.config(), identity_),
                         single_node() ? Node::Nodes::kSingle : Node::Nodes::kSeveral, now())),
       link_(make_link(executor, context_.config(),
                       [this](const client::Event& event) { take(event); })),
-      store_(executor, context_.config(), local_coordinator_.get(),
+      store_(executor, context_.config(), coordinator.get(),
              make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
       ended_(executor, TimePoint::max()),
@@ -74,17 +71,18 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   });
   if (single_node()) return;
   endpoint_ = context_.config().rendezvous->coordinator;
-  if (context_.config().rendezvous->stands_by) {
-    StandbyUser& user = *this;
-    standby_ = std::make_unique<Standby>(executor_, context_.config(), open_coordinator, user);
-    node_.core().stand_by(standby_->listen());
-    attend_endpoint();
+  if (!context_.config().rendezvous->etcd) {
+    SeatUser& user = *this;
+    seat_ = std::make_unique<EndpointSeat>(executor_, context_.config(), std::move(coordinator),
+                                           std::move(make_coordinator), std::move(open_coordinator),
+                                           user);
+    node_.core().stand_by(seat_->stand_by());
+    return;
   }
-  if (!context_.config().rendezvous->etcd) return;
   ElectionNode& node = *this;
   const protocol::Hello hello = membership_options(context_.config(), identity_).hello;
-  elected_ = std::make_unique<ElectedCoordinator>(executor_, context_.config(), hello,
-                                                  std::move(open_coordinator), node);
+  elected_ = std::make_unique<ElectedSeat>(executor_, context_.config(), hello,
+                                           std::move(open_coordinator), node);
   link_->aim("", 0, "no node is elected");
 }
 
@@ -100,7 +98,7 @@ asio::awaitable<int> Agent::run() {
   if (!single_node()) log_start();
   node_.feed(node::Begin{});
   if (elected_) elected_->start();
-  check_endpoint();
+  if (seat_) seat_->check_endpoint();
   if (!single_node()) context_.begin_control();
   boost::system::error_code cancelled;
   while (!node_->end()) {
@@ -126,7 +124,7 @@ void Agent::take(const client::Event& event) {
     failure_known_ = stop->verdict && stop->verdict->failure;
   }
   feed(event);
-  if (standby_) stand_by(event);
+  if (seat_) seat_->observe(event);
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
   show_wait(event);
 }
@@ -134,7 +132,7 @@ void Agent::take(const client::Event& event) {
 void Agent::act(const client::Connect& action) {
   const std::optional<client::Place>& to = action.to;
   const bool may_host = !node_->membership().joined() && !to;
-  if (may_host && host_coordinator()) node_.core().coordinator_is_here();
+  if (may_host && seat_ && seat_->host()) node_.core().coordinator_is_here();
   if (to || is_aimed_) {
     link_->aim(to ? to->address : endpoint_.host, to ? to->port : endpoint_.port);
     is_aimed_ = to.has_value();
@@ -143,32 +141,8 @@ void Agent::act(const client::Connect& action) {
 }
 
 void Agent::act(const client::Coordinate& action) {
-  const auto made = standby_->coordinate(action);
+  const auto made = seat_->coordinate(action);
   if (!made) feed(client::Abdicated{made.error().sentence});
-}
-
-void Agent::stand_by(const client::Event& event) {
-  standby_->observe(event);
-  if (!std::holds_alternative<client::Incoming>(event) || !has_coordinator()) return;
-  if (!standby_->is_candidate()) return;
-  if (local_coordinator_ != nullptr) endpoint_coordinator_ = std::move(local_coordinator_);
-  local_coordinator_ = standby_->lead(node_->membership().former_coordinators());
-  leads_ = true;
-}
-
-// The one that led the run frees its port, where this node stands by again.
-void Agent::act(const client::Withdraw&) {
-  if (std::exchange(leads_, false)) local_coordinator_ = std::move(endpoint_coordinator_);
-  standby_->withdraw();
-}
-
-// The other nodes may still be at all places of this process where a coordinator was.
-void Agent::resigned() {
-  leads_ = false;
-  standby_->resign();
-  local_coordinator_.reset();
-  endpoint_coordinator_.reset();
-  context_.logger().info(run_note("the other nodes look for another coordinator among them"));
 }
 
 bool Agent::waits_as_spare_node(const client::Event& event) const {
@@ -227,77 +201,10 @@ void Agent::act(const client::DeliverSignal& deliver) {
   context_.logger().info(note_line("SIGNAL", signal_note_ + more));
 }
 
-// The port may have been in other hands when this process started: those of an earlier run that was
-// still ending, for example.
-bool Agent::host_coordinator() {
-  if (local_coordinator_ != nullptr || !make_local_coordinator_) return false;
-  auto made = make_local_coordinator_(executor_);
-  if (!made || *made == nullptr) return false;
-  local_coordinator_ = std::move(*made);
-  attend_endpoint();
-  check_endpoint();
-  context_.logger().info(
-      run_note("no coordinator answered at this endpoint: this node runs the coordinator"));
-  return true;
-}
-
-void Agent::attend_endpoint() {
-  if (!standby_ || local_coordinator_ == nullptr) return;
-  standby_->attend(*local_coordinator_, context_.config().rendezvous->coordinator.port);
-}
-
-// Until the first round: then the other nodes are here.
-void Agent::check_endpoint() {
-  if (local_coordinator_ == nullptr) return;
-  const RendezvousConfig& rendezvous = *context_.config().rendezvous;
-  if (!rendezvous.given_host.empty()) check_given_address();
-  for (const std::string& literal : rendezvous.namesakes) check_namesake(literal);
-}
-
-void Agent::check_given_address() {
-  const RendezvousConfig& rendezvous = *context_.config().rendezvous;
-  const CoordinatorAddress given{rendezvous.given_host, rendezvous.coordinator.port};
-  const auto unanswered = [this, given](const std::string& evidence) {
-    checks_.clear();
-    context_.logger().info(run_note("no connection to " + to_text(given) +
-                                    " reaches this coordinator (" + evidence +
-                                    "): other nodes that use this address may not find it"));
-  };
-  checks_.push_back(std::make_unique<EndpointCheck>(
-      executor_, link_secret_of(context_.config()), given, local_coordinator_->nonce(),
-      kCheckSilence,
-      EndpointCheck::Tells{[this, given](const protocol::Probe&) { join_other(given); },
-                           unanswered}));
-}
-
-/// The endpoint's name has an address of another node, too, as that of a headless service has. Of
-/// coordinators that see each other one that has had a round stays, else the one with the least
-/// nonce, and the name leads to it once no other one listens.
-void Agent::check_namesake(const std::string& literal) {
-  const CoordinatorAddress& endpoint = context_.config().rendezvous->coordinator;
-  client::LinkSecret secret = link_secret_of(context_.config());
-  secret.host = endpoint.host;
-  const auto other = [this, endpoint,
-                      own = local_coordinator_->nonce()](const protocol::Probe& answer) {
-    if (answer.had_round || answer.nonce < own) join_other(endpoint);
-  };
-  checks_.push_back(std::make_unique<EndpointCheck>(
-      executor_, std::move(secret), CoordinatorAddress{literal, endpoint.port},
-      local_coordinator_->nonce(), Duration::max(),
-      EndpointCheck::Tells{other, [](const std::string&) {}}));
-}
-
-// Two nodes were asked to coordinate the run, and the others find that one.
-void Agent::join_other(const CoordinatorAddress& other) {
-  checks_.clear();
-  context_.logger().info(run_note("another process coordinates the run at " + to_text(other) +
-                                  ": this node joins it"));
+void Agent::joins_other(const CoordinatorAddress& other) {
   endpoint_ = other;
-  make_local_coordinator_ = nullptr;
   store_.forget_coordinator();
-  if (standby_) standby_->withdraw();
   coordinator_at(other, false, "");
-  local_coordinator_.reset();
 }
 
 void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
@@ -307,7 +214,7 @@ void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool 
   feed(client::CoordinatorMoved{where ? to_text(address) : "", where.has_value(), here});
 }
 
-void Agent::election_note(const std::string& text) {
+void Agent::seat_note(const std::string& text) {
   context_.logger().info(run_note(text));
 }
 
@@ -343,7 +250,7 @@ void Agent::act(const client::StartGroup& action) {
 
 Result<void> Agent::start_group(const protocol::StartRound& start) {
   const Round round = start.stamp.number;
-  checks_.clear();
+  if (seat_) seat_->end_checks();
   const auto served = store_.begin();
   if (!served) return served.error();
   group_rank_ = start.group_rank;
@@ -481,7 +388,7 @@ void Agent::log_start() {
     using At = NodesFacts::At;
     facts.nodes = {config.rendezvous->nodes_min, config.rendezvous->nodes_max,
                    coordinator_text(*config.rendezvous),
-                   local_coordinator_ != nullptr ? At::kThisNode : At::kElsewhere};
+                   seat_ && seat_->any() != nullptr ? At::kThisNode : At::kElsewhere};
   }
   if (config.log.asks_for_files()) {
     facts.log_dir = config.rendezvous ? context_.logs().base() : context_.logs().run_directory();

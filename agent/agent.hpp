@@ -15,13 +15,12 @@
 
 #include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
-#include "agent/coordinate/elected_coordinator.hpp"
-#include "agent/coordinate/endpoint_check.hpp"
+#include "agent/coordinate/elected_seat.hpp"
+#include "agent/coordinate/endpoint_seat.hpp"
 #include "agent/coordinate/link_messages.hpp"
-#include "agent/coordinate/local_coordinator.hpp"
 #include "agent/coordinate/node_store.hpp"
+#include "agent/coordinate/open_coordinator.hpp"
 #include "agent/coordinate/rendezvous_wait.hpp"
-#include "agent/coordinate/standby.hpp"
 #include "agent/events/metrics.hpp"
 #include "agent/events/run_events.hpp"
 #include "agent/node/node.hpp"
@@ -39,15 +38,14 @@ namespace ddprun {
 inline constexpr int kSignalLinesMax = 8;
 inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
 
-class Agent : private ElectionNode, private StandbyUser {
+class Agent : private ElectionNode, private SeatUser {
  public:
-  /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
-  /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
+  /// `coordinator` is that of the run, if it is in this process; else null, and `make_coordinator`
+  /// (may be empty) is asked again as long as no coordinator answers.
   /// `open_coordinator` is for the case that this node is elected or follows a coordinator that was
   /// lost, and may be empty if neither happens.
-  Agent(boost::asio::any_io_executor executor, AgentInputs inputs,
-        std::unique_ptr<LocalCoordinator> local_coordinator,
-        MakeLocalCoordinator make_local_coordinator, OpenCoordinator open_coordinator);
+  Agent(boost::asio::any_io_executor executor, AgentInputs inputs, Coordinator coordinator,
+        MakeCoordinator make_coordinator, OpenCoordinator open_coordinator);
 
   /// From the first attempt to reach the coordinator to the end of the run; completes with the exit
   /// code when everything is said and, where the coordinator is here, every other node has gone.
@@ -82,7 +80,7 @@ class Agent : private ElectionNode, private StandbyUser {
   [[nodiscard]] int report_error(const Error& error);
   void act(const client::Connect& action);
   void act(const client::Coordinate& action);
-  void act(const client::Withdraw& action);
+  void act(const client::Withdraw&) { seat_->withdraw(); }
   void act(const client::CloseLink& action) { link_->close(action.link); }
   void act(const client::SendMessage& action) { link_->send(action.link, action.message); }
   void act(const client::OpenStore& action);
@@ -101,7 +99,6 @@ class Agent : private ElectionNode, private StandbyUser {
   void act(const node::LogDeath& action) { log_death(action.line); }
   void act(const node::LogRestart& action);
   void act(const node::LogLeaving& action);
-  [[nodiscard]] bool host_coordinator();
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start);
   void log_death(const std::string& line);
 
@@ -110,25 +107,22 @@ class Agent : private ElectionNode, private StandbyUser {
   void coordinator_is_awaited(const std::string& what) override {
     feed(client::CoordinatorAwaited{what});
   }
-  void election_note(const std::string& text) override;
+  void election_note(const std::string& text) override { seat_note(text); }
   void election_failed(const std::string& why) override;
   void election_barred(const std::string& why) override { feed(client::ElectionBarred{why}); }
   [[nodiscard]] bool has_coordinator() const override {
     return node_->membership().has_coordinator();
   }
   void abdicated(const std::string& reason) override { feed(client::Abdicated{reason}); }
-  void resigned() override;
-  void stand_by(const client::Event& event);
-  void attend_endpoint();
-  void check_endpoint();
-  void check_given_address();
-  void check_namesake(const std::string& literal);
-  void join_other(const CoordinatorAddress& other);
+  [[nodiscard]] std::vector<client::Place> former_coordinators() const override {
+    return node_->membership().former_coordinators();
+  }
+  void joins_other(const CoordinatorAddress& other) override;
+  void seat_note(const std::string& text) override;
   /// Null: it is elsewhere.
-  [[nodiscard]] LocalCoordinator* coordinator_here() const {
-    if (elected_) return elected_->coordinator();
-    const bool moved = local_coordinator_ != nullptr && local_coordinator_->has_moved();
-    return moved ? nullptr : local_coordinator_.get();
+  [[nodiscard]] coordinator::Server* coordinator_here() const {
+    if (elected_) return elected_->here();
+    return seat_ ? seat_->here() : nullptr;
   }
 
   void take(const client::Event& event);
@@ -163,23 +157,19 @@ class Agent : private ElectionNode, private StandbyUser {
   [[nodiscard]] bool prints_whole_report(const protocol::Done& done) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
   [[nodiscard]] boost::asio::awaitable<void> settle_elected();
-  [[nodiscard]] boost::asio::awaitable<void> wait_until_settled(LocalCoordinator& coordinator);
+  [[nodiscard]] boost::asio::awaitable<void> wait_until_settled(coordinator::Server& coordinator);
 
   boost::asio::any_io_executor executor_;
   RunContext context_;
-  std::unique_ptr<LocalCoordinator> local_coordinator_;  // null: the coordinator is elsewhere
-  MakeLocalCoordinator make_local_coordinator_;
-  std::unique_ptr<ElectedCoordinator> elected_;             // null: nothing is elected
-  std::unique_ptr<LocalCoordinator> endpoint_coordinator_;  // that sends its agents elsewhere
-  bool leads_ = false;                // local_coordinator_ is where this node stood by
-  std::unique_ptr<Standby> standby_;  // null: this node does not follow another coordinator
   AgentIdentity identity_;
   Pump<Node, node::Event, Agent> node_;
   LinkEvents link_events_;
   std::unique_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
   CoordinatorAddress endpoint_{};
-  std::vector<std::unique_ptr<EndpointCheck>> checks_;  // none: there is nothing to find out
+  // Of several nodes there is one of the two.
+  std::unique_ptr<EndpointSeat> seat_;
+  std::unique_ptr<ElectedSeat> elected_;  // where etcd says which node coordinates
   NodeStore store_;
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()

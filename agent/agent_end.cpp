@@ -209,7 +209,7 @@ asio::awaitable<void> Agent::settle() {
   if (coordinator_here() == nullptr || !node_->membership().hosts_coordinator()) co_return;
   if (node_->ends_run()) {
     // It may know that already.
-    local_coordinator_->shut_down(node_->run_exit_code(),
+    coordinator_here()->shut_down(node_->run_exit_code(),
                                   context_.hostname() + ", which runs the coordinator, leaves: " +
                                       received_text(stopped_by_));
   }
@@ -217,7 +217,7 @@ asio::awaitable<void> Agent::settle() {
   const bool left_early = !node_->end()->done && node_->stop_signal() == 0;
   if (left_early)
     context_.logger().info(run_note("this node stays as the coordinator of the others"));
-  co_await wait_until_settled(*local_coordinator_);
+  co_await wait_until_settled(*coordinator_here());
 }
 
 // A node that leaves takes no other with it: one of these is elected. If the run ends, with or
@@ -225,13 +225,13 @@ asio::awaitable<void> Agent::settle() {
 asio::awaitable<void> Agent::settle_elected() {
   if (node_->is_forced_stop()) co_return;
   if (coordinator_here() != nullptr && coordinator_here()->is_ending()) {
-    LocalCoordinator& here = *coordinator_here();
+    coordinator::Server& here = *coordinator_here();
     co_await wait_until_settled(here);
   }
   co_await elected_->resign();
 }
 
-asio::awaitable<void> Agent::wait_until_settled(LocalCoordinator& coordinator) {
+asio::awaitable<void> Agent::wait_until_settled(coordinator::Server& coordinator) {
   asio::co_spawn(executor_, coordinator.settle(), [this](const std::exception_ptr& bug) {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();

@@ -230,7 +230,7 @@ std::string line_about(const boost::system::system_error& error) {
 }  // namespace
 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
-              const MakeLocalCoordinator& make_local_coordinator,
+              const MakeCoordinator& make_coordinator,
               const OpenCoordinator& open_coordinator) try {
   prepare_process();
   const auto usable = check_tls(config);
@@ -242,14 +242,14 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);
   Signals signals(io.get_executor(), config.stopping.signals);
-  std::unique_ptr<LocalCoordinator> local_coordinator;
-  if (make_local_coordinator) {
-    auto made = make_local_coordinator(io.get_executor());
+  Coordinator coordinator;
+  if (make_coordinator) {
+    auto made = make_coordinator(io.get_executor());
     if (!made) {
       logger.error(error_line("NET-PORT", made.error().sentence));
       return exit_code_of(made.error().kind);
     }
-    local_coordinator = std::move(*made);
+    coordinator = std::move(*made);
   }
   Orphans orphans(io.get_executor());
   asio::co_spawn(io, orphans.reap(), net::rethrow_bug);
@@ -294,7 +294,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
       cgroup.get(),
       warm_workers(io, config, orphans, cgroup.get(), descriptor_limit, logger, events),
       [&] { control.open(environment); }};
-  Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator,
+  Agent agent(io.get_executor(), inputs, std::move(coordinator), make_coordinator,
               open_coordinator);
   const TurnsInEvents turns(io, events);
   const int exit_code = drive(io, signals, agent, end, commands, control, consoles);

@@ -8,7 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/coordinate/local_coordinator.hpp"
+#include "agent/coordinate/open_coordinator.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 
@@ -20,11 +20,10 @@ namespace ddprun {
 /// the code of the worker that failed first (128 + n for a signal), 128 + n when ddprun was stopped
 /// by signal n, 127/126/1/2 for an error of its own, which has been reported already. With
 /// `config.rendezvous` the node takes part in the rounds of a coordinator, which
-/// `make_local_coordinator` (may be empty) puts into this process, or `open_coordinator` when the
+/// `make_coordinator` (may be empty) puts into this process, or `open_coordinator` when the
 /// node is elected (`config.rendezvous->etcd`).
 [[nodiscard]] int run_agent(const LaunchConfig& config, const Environment& environment,
-                            spdlog::logger& logger,
-                            const MakeLocalCoordinator& make_local_coordinator = {},
+                            spdlog::logger& logger, const MakeCoordinator& make_coordinator = {},
                             const OpenCoordinator& open_coordinator = {});
 
 }  // namespace ddprun

@@ -17,43 +17,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-class ServerInProcess final : public LocalCoordinator {
- public:
-  explicit ServerInProcess(std::unique_ptr<coordinator::Server> server)
-      : server_(std::move(server)) {}
-
-  void shut_down(int exit_code, const std::string& reason) override {
-    server_->shut_down(exit_code, reason);
-  }
-  void begin_fresh_store(Round ended, std::function<void()> idle) override {
-    server_->begin_fresh_store(ended, std::move(idle));
-  }
-  void close_store(Round ended) override { server_->close_store(ended); }
-  [[nodiscard]] std::vector<StoreWait> store_waits() const override {
-    return server_->store_waits();
-  }
-  void on_rank_claims(std::function<void(const RankClaims&)> seen) override {
-    server_->on_rank_claims(std::move(seen));
-  }
-  std::string status_json() override { return server_->status_json(); }
-  [[nodiscard]] const std::string& nonce() const override { return server_->nonce(); }
-  asio::awaitable<void> settle() override { return server_->settle(); }
-  [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
-  [[nodiscard]] std::optional<LedRound> led() const override { return server_->led(); }
-  [[nodiscard]] bool has_moved() const override { return server_->has_moved(); }
-  void on_rival(std::function<void(const std::string&, std::uint16_t)> meets) override {
-    server_->on_rival(std::move(meets));
-  }
-  void on_resigned(std::function<void()> resigned) override {
-    server_->on_resigned(std::move(resigned));
-  }
-  void resume() override { server_->resume(); }
-  void recorded(const RunRecord& record) override { server_->recorded(record); }
-
- private:
-  std::unique_ptr<coordinator::Server> server_;
-};
-
 coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logger) {
   coordinator::ServerOptions options;
   options.store.connections = connections_max(launch.config);
@@ -104,51 +67,45 @@ Error cannot_serve(const CoordinatorPlan& plan, const Error& why) {
 
 }  // namespace
 
-std::unique_ptr<LocalCoordinator> local_coordinator(std::unique_ptr<coordinator::Server> server) {
-  return std::make_unique<ServerInProcess>(std::move(server));
-}
-
-Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_executor executor,
-                                                                  const Launch& launch,
-                                                                  spdlog::logger& logger) {
-  if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
+Result<Coordinator> start_local_coordinator(asio::any_io_executor executor, const Launch& launch,
+                                            spdlog::logger& logger) {
+  if (!launch.coordinator) return Coordinator();
   coordinator::ServerOptions options = options_of(launch, logger);
   options.succession.options.at_endpoint = true;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
                                          launch.coordinator->port, std::move(options));
   if (server) {
     note_if_open(launch, (*server)->endpoint(), logger);
-    return local_coordinator(std::move(*server));
+    return std::move(*server);
   }
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
-  if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
-    return std::unique_ptr<LocalCoordinator>();
+  if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay) return Coordinator();
   return cannot_serve(*launch.coordinator, server.error());
 }
 
 OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger) {
-  return [&launch, &logger](asio::ip::tcp::acceptor listener,
-                            SeatTerms terms) -> Result<std::unique_ptr<LocalCoordinator>> {
-    coordinator::ServerOptions options = options_of(launch, logger);
-    options.record = std::move(terms.record);
-    options.on_record = std::move(terms.on_record);
-    options.may_act = std::move(terms.may_act);
-    options.term = terms.term;
-    options.keeper = std::move(terms.keeper);
-    options.keeper_timeout = terms.keeper_timeout;
-    if (terms.candidate) {
-      auto& succession = options.succession;
-      succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why,
-                                      terms.candidate->origin};
-      succession.on_abdicate = std::move(terms.candidate->on_abdicate);
-    }
-    auto server = std::make_unique<coordinator::Server>(listener.get_executor(),
-                                                        std::move(listener), std::move(options));
-    const auto started = server->start();
-    if (!started) return started.error();
-    if (terms.term > 0) note_if_open(launch, server->endpoint(), logger);
-    return local_coordinator(std::move(server));
-  };
+  return
+      [&launch, &logger](asio::ip::tcp::acceptor listener, SeatTerms terms) -> Result<Coordinator> {
+        coordinator::ServerOptions options = options_of(launch, logger);
+        options.record = std::move(terms.record);
+        options.on_record = std::move(terms.on_record);
+        options.may_act = std::move(terms.may_act);
+        options.term = terms.term;
+        options.keeper = std::move(terms.keeper);
+        options.keeper_timeout = terms.keeper_timeout;
+        if (terms.candidate) {
+          auto& succession = options.succession;
+          succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why,
+                                          terms.candidate->origin};
+          succession.on_abdicate = std::move(terms.candidate->on_abdicate);
+        }
+        auto server = std::make_unique<coordinator::Server>(
+            listener.get_executor(), std::move(listener), std::move(options));
+        const auto started = server->start();
+        if (!started) return started.error();
+        if (terms.term > 0) note_if_open(launch, server->endpoint(), logger);
+        return server;
+      };
 }
 
 }  // namespace ddprun

@@ -9,7 +9,7 @@
 namespace ddprun {
 
 NodeStore::NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                     LocalCoordinator* local_coordinator, std::shared_ptr<spdlog::logger> log)
+                     coordinator::Server* local_coordinator, std::shared_ptr<spdlog::logger> log)
     : executor_(std::move(executor)),
       config_(config),
       local_coordinator_(local_coordinator),

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/coordinate/local_coordinator.hpp"
+#include "agent/coordinate/open_coordinator.hpp"
 #include "agent/coordinate/round_store.hpp"
 
 namespace ddprun {
@@ -21,7 +21,7 @@ class NodeStore {
  public:
   /// The local coordinator (may be null) holds the store at a fixed master address.
   NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config,
-            LocalCoordinator* local_coordinator, std::shared_ptr<spdlog::logger> log);
+            coordinator::Server* local_coordinator, std::shared_ptr<spdlog::logger> log);
 
   /// Listens for the next round: its port. With MasterChoice::kFixed there is nothing to open, and
   /// the port is the fixed one; that of a single node is opened again by begin(). Errors: see
@@ -59,7 +59,7 @@ class NodeStore {
 
   boost::asio::any_io_executor executor_;
   const LaunchConfig& config_;
-  LocalCoordinator* local_coordinator_;
+  coordinator::Server* local_coordinator_;
   std::shared_ptr<spdlog::logger> log_;
   std::optional<RoundStore> next_;
   std::map<Round, RoundStore> served_;

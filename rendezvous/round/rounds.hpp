@@ -57,7 +57,7 @@ class Rounds {
   const protocol::RoundStamp& next();
   /// The run continues from this one, which another coordinator may have decided.
   void continue_from(const protocol::RoundStamp& stamp, const Roster& roster);
-  /// Agents that join now start another run; numbers go on, so that workers of an old round stay
+  /// Agents that join now start another run; numbers continue, so that workers of an old round stay
   /// fenced out.
   void begin_new_run();
 

@@ -14,7 +14,6 @@
 #include "agent/proc/file_text.hpp"
 #include "agent/run.hpp"
 #include "base/random_uuid.hpp"
-#include "launcher/local_coordinator.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server.hpp"
 
@@ -22,9 +21,9 @@ namespace {
 
 using namespace ddprun;
 
-Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor executor,
-                                               LaunchConfig& config, const std::string& file) {
-  if (file.empty()) return std::unique_ptr<LocalCoordinator>();
+Result<Coordinator> host(boost::asio::any_io_executor executor, LaunchConfig& config,
+                         const std::string& file) {
+  if (file.empty()) return Coordinator();
   const auto loopback = boost::asio::ip::address_v4::loopback();
   auto listener = net::listen(executor, loopback, config.store.master_port);
   if (!listener) return listener.error();
@@ -40,7 +39,7 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
   }
   const std::string port = std::to_string(server->endpoint().port());
   if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
-  return local_coordinator(std::move(server));
+  return server;
 }
 
 LaunchConfig default_config() {

@@ -2,11 +2,14 @@
 // a round.
 #include <signal.h>
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <memory>
 
 #include "agent/coordinate/link_messages.hpp"
 #include "agent/coordinate/node_store.hpp"
+#include "tests/coordinator/live.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/free_port.hpp"
 
@@ -54,23 +57,6 @@ protocol::StartRound second_round() {
   round.restarts = RestartCount(1);
   return round;
 }
-
-class CountingLocalCoordinator final : public LocalCoordinator {
- public:
-  void shut_down(int, const std::string&) override {}
-  void begin_fresh_store(Round, std::function<void()> idle) override {
-    ++fresh_;
-    idle();
-  }
-  void close_store(Round) override {}
-  [[nodiscard]] std::vector<StoreWait> store_waits() const override { return {}; }
-  void on_rank_claims(std::function<void(const RankClaims&)> /*seen*/) override {}
-  std::string status_json() override { return ""; }
-  [[nodiscard]] const std::string& nonce() const override { return nonce_; }
-  asio::awaitable<void> settle() override { co_return; }
-  int fresh_ = 0;
-  std::string nonce_;
-};
 
 bool connects(asio::io_context& io, std::uint16_t port) {
   asio::ip::tcp::socket socket(io);
@@ -210,21 +196,44 @@ TEST_CASE("where rank 0 serves itself, its port is free when the round begins") 
 }
 
 TEST_CASE("a fixed master's store is emptied between rounds, and not before the first") {
-  asio::io_context io;
+  namespace requests = store::requests;
   const LaunchConfig what = fixed_config();
-  CountingLocalCoordinator local_coordinator;
-  NodeStore store(io.get_executor(), what, &local_coordinator, nullptr);
-  const auto port = store.open_next();
-  REQUIRE(port.has_value());
-  CHECK(*port == 29500);
-  REQUIRE(store.serve(Round(1), {}).has_value());
-  CHECK(local_coordinator.fresh_ == 0);
-  int idle = 0;
-  store.release(Round(1), [&idle] { ++idle; });  // as the next round does, before it serves
-  store.close(Round(1));
-  REQUIRE(store.serve(Round(2), {}).has_value());
-  CHECK(local_coordinator.fresh_ == 1);
-  store.release(Round(2), [&idle] { ++idle; });
-  CHECK(local_coordinator.fresh_ == 2);
-  CHECK(idle == 2);
+  asio::io_context io;
+  std::unique_ptr<NodeStore> store;
+  coordinator::LiveCoordinator coordinator;
+  const auto set_k = [&coordinator] {
+    store::connect(coordinator.port()).send(requests::set("k", "1"));
+  };
+  // Each value has its length before it.
+  const auto k = [&coordinator] {
+    store::Client client = store::connect(coordinator.port());
+    const bool is_there = client.ask(requests::check({"k"}), 1) == std::string(1, '\0');
+    return is_there;
+  };
+  const auto on_thread = [&](auto work) {
+    coordinator.on_thread([&](auto& server) {
+      if (!store)
+        store = std::make_unique<NodeStore>(io.get_executor(), what, server.get(), nullptr);
+      work();
+    });
+  };
+  set_k();
+  CHECK(store::eventually(k));
+  on_thread([&] {
+    CHECK(store->open_next().value() == 29500);
+    CHECK(store->serve(Round(1), {}).has_value());
+  });
+  CHECK(k());
+  std::atomic<int> idle = 0;
+  on_thread([&] {
+    store->release(Round(1), [&idle] { ++idle; });  // as the next round does, before it serves
+    store->close(Round(1));
+    CHECK(store->serve(Round(2), {}).has_value());
+  });
+  CHECK(!k());
+  set_k();
+  CHECK(store::eventually(k));
+  on_thread([&] { store->release(Round(2), [&idle] { ++idle; }); });
+  CHECK(!k());
+  CHECK(store::eventually([&idle] { return idle == 1; }));
 }

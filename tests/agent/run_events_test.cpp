@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-client::Event round(int number, int nodes, const std::string& reason) {
+client::Event start_of(int number, int nodes, const std::string& reason) {
   protocol::StartRound start;
   start.stamp.number = Round(number);
   start.group_size = nodes;
@@ -34,21 +34,21 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("the loss of nodes is an event of its own, of the round that lost them") {
   LinkEvents events;
-  CHECK(names(events.of(round(1, 3, "all 3 nodes joined"))) == Names{"round"});
-  const auto lost = events.of(round(2, 2, "lost gpu-07"));
+  CHECK(names(events.of(start_of(1, 3, "all 3 nodes joined"))) == Names{"round"});
+  const auto lost = events.of(start_of(2, 2, "lost gpu-07"));
   REQUIRE(names(lost) == Names{"node_lost", "round"});
   CHECK(lost[0].round == Round(1));
   CHECK(lost[0].fields.at("lost").as_int64() == 1);
   CHECK(lost[0].fields.at("nodes").as_int64() == 2);
   CHECK(lost[0].fields.at("text").as_string() == "lost gpu-07");
   // The same message once more, and a round with more nodes.
-  CHECK(events.of(round(2, 2, "lost gpu-07")).empty());
-  CHECK(names(events.of(round(3, 3, "gpu-08 joined"))) == Names{"round"});
+  CHECK(events.of(start_of(2, 2, "lost gpu-07")).empty());
+  CHECK(names(events.of(start_of(3, 3, "gpu-08 joined"))) == Names{"round"});
 }
 
 TEST_CASE("a verdict that a node is missing is its loss, too, whatever the exit code") {
   LinkEvents events;
-  (void)events.of(round(1, 2, "all 2 nodes joined"));
+  (void)events.of(start_of(1, 2, "all 2 nodes joined"));
   protocol::Done done{143, "gpu-07 leaves"};
   done.node_lost = true;
   const auto over = events.of(client::Incoming{1, done});

@@ -122,8 +122,8 @@ const std::vector<Room> kAgentRooms{
      {kProcess, kOptions, kTorch, kTensor}},
     // Where the coordinator is: elsewhere, here, or about to be.
     {"agent/coordinate/",
-     {"base/", "net/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
-      "rendezvous/store/", "agent/config/", "agent/proc/", "agent/output/",
+     {"base/", "net/", "rendezvous/client/", "rendezvous/coordinator/server", "rendezvous/etcd/",
+      "rendezvous/protocol/", "rendezvous/store/", "agent/config/", "agent/proc/", "agent/output/",
       "agent/coordinate/record_admission"},
      {kProcess, kOptions, kTorch, kTensor}},
     // A single node is a run with one member: its coordinator is the pure core itself.

@@ -1,4 +1,4 @@
-#include "agent/coordinate/coordinator_seat.hpp"
+#include "agent/coordinate/coordinator_port.hpp"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace ddprun {
 
-Result<std::uint16_t> CoordinatorSeat::reserve(const std::string& address, std::uint16_t port) {
+Result<std::uint16_t> CoordinatorPort::reserve(const std::string& address, std::uint16_t port) {
   listener_.reset();
   auto listener = net::listen_on(executor_, address, port);
   if (!listener) return listener.error();
@@ -17,7 +17,7 @@ Result<std::uint16_t> CoordinatorSeat::reserve(const std::string& address, std::
   return bound;
 }
 
-Result<void> CoordinatorSeat::open(SeatTerms terms) {
+Result<void> CoordinatorPort::open(SeatTerms terms) {
   DDPRUN_ASSERT(listener_.has_value());
   auto made = open_(std::move(*listener_), std::move(terms));
   listener_.reset();
@@ -26,7 +26,7 @@ Result<void> CoordinatorSeat::open(SeatTerms terms) {
   return {};
 }
 
-void CoordinatorSeat::close() {
+void CoordinatorPort::close() {
   listener_.reset();
   coordinator_.reset();
 }

@@ -1,4 +1,4 @@
-#include "agent/coordinate/elected_coordinator.hpp"
+#include "agent/coordinate/elected_seat.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -49,53 +49,52 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const protocol::Hell
 
 }  // namespace
 
-ElectedCoordinator::ElectedCoordinator(boost::asio::any_io_executor executor,
-                                       const LaunchConfig& config, const protocol::Hello& hello,
-                                       OpenCoordinator open, ElectionNode& node)
+ElectedSeat::ElectedSeat(boost::asio::any_io_executor executor, const LaunchConfig& config,
+                         const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node)
     : config_(config),
       node_(node),
-      seat_(executor, std::move(open)),
+      port_(executor, std::move(open)),
       elector_(executor, options_of(config, hello), *this) {}
 
 // Where the link to etcd leaves this node other nodes can reach it, too.
-Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
+Result<etcd::Leader> ElectedSeat::offer(const std::string& own_address) {
   const std::string& given = config_.rendezvous->address;
   const std::string& address = given.empty() ? own_address : given;
-  const auto port = seat_.reserve(config_.store.listen_addr);
+  const auto port = port_.reserve(config_.store.listen_addr);
   if (!port) return port.error();
   offered_ = {address, *port};
   return etcd::Leader{"", address, *port};
 }
 
-void ElectedCoordinator::lead(etcd::Revision term, const RunRecord& record) {
+void ElectedSeat::lead(etcd::Revision term, const RunRecord& record) {
   SeatTerms terms{record, [this](const RunRecord& changed) { elector_.set_record(changed); },
                   [this] { return elector_.may_act(); }};
   terms.term = term;
   terms.keeper = etcd_of(config_).text;
   terms.keeper_timeout = config_.rendezvous->coordinator_timeout;
-  const auto opened = seat_.open(std::move(terms));
+  const auto opened = port_.open(std::move(terms));
   if (!opened) return node_.election_failed(opened.error().sentence);
   node_.coordinator_at(offered_, true, "");
 }
 
-void ElectedCoordinator::act() {
-  if (seat_.coordinator() != nullptr) seat_.coordinator()->resume();
+void ElectedSeat::act() {
+  if (port_.coordinator() != nullptr) port_.coordinator()->resume();
 }
 
-void ElectedCoordinator::recorded(const RunRecord& record) {
-  if (seat_.coordinator() != nullptr) seat_.coordinator()->recorded(record);
+void ElectedSeat::recorded(const RunRecord& record) {
+  if (port_.coordinator() != nullptr) port_.coordinator()->recorded(record);
 }
 
-void ElectedCoordinator::await_etcd() {
+void ElectedSeat::await_etcd() {
   node_.coordinator_is_awaited(etcd_of(config_).text);
 }
 
-void ElectedCoordinator::step_down() {
-  seat_.close();
+void ElectedSeat::step_down() {
+  port_.close();
   node_.coordinator_at(std::nullopt, false, "this node coordinates no more");
 }
 
-void ElectedCoordinator::follow(const std::optional<etcd::Leader>& leader) {
+void ElectedSeat::follow(const std::optional<etcd::Leader>& leader) {
   const bool known = leader && !leader->host.empty() && leader->port != 0;
   if (!known) {
     return node_.coordinator_at(std::nullopt, false, "no node is elected");
@@ -103,7 +102,7 @@ void ElectedCoordinator::follow(const std::optional<etcd::Leader>& leader) {
   node_.coordinator_at(CoordinatorAddress{leader->host, leader->port}, false, "");
 }
 
-void ElectedCoordinator::refuse(const std::string& why) {
+void ElectedSeat::refuse(const std::string& why) {
   node_.election_failed(why);
 }
 

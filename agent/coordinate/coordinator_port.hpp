@@ -1,6 +1,6 @@
-// CoordinatorSeat: the coordinator of a run that comes into being in this process while the run
-// lives, and may go again. Who is to coordinate is decided elsewhere. Thread rule: the io_context's
-// thread.
+// CoordinatorPort: a port where a coordinator of the run may come into being in this process while
+// the run lives, and go again. Who is to coordinate is decided elsewhere. Thread rule: the
+// io_context's thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,13 +9,13 @@
 #include <optional>
 #include <string>
 
-#include "agent/coordinate/local_coordinator.hpp"
+#include "agent/coordinate/open_coordinator.hpp"
 
 namespace ddprun {
 
-class CoordinatorSeat {
+class CoordinatorPort {
  public:
-  CoordinatorSeat(boost::asio::any_io_executor executor, OpenCoordinator open)
+  CoordinatorPort(boost::asio::any_io_executor executor, OpenCoordinator open)
       : executor_(std::move(executor)), open_(std::move(open)) {}
 
   /// Listens at this address, a literal; port 0: one that the kernel picks. Agents may connect, and
@@ -26,19 +26,19 @@ class CoordinatorSeat {
   /// Closes the links of all agents, and what was reserved. Workers are not affected.
   void close();
   /// Null while it is not open.
-  [[nodiscard]] LocalCoordinator* coordinator() const { return coordinator_.get(); }
+  [[nodiscard]] coordinator::Server* coordinator() const { return coordinator_.get(); }
   /// What reserve() opened; null after open().
   [[nodiscard]] boost::asio::ip::tcp::acceptor* listener() {
     return listener_ ? &*listener_ : nullptr;
   }
-  /// The coordinator stays in this process, whatever becomes of the seat.
-  [[nodiscard]] std::unique_ptr<LocalCoordinator> take() { return std::move(coordinator_); }
+  /// The coordinator stays in this process, whatever becomes of the port.
+  [[nodiscard]] Coordinator take() { return std::move(coordinator_); }
 
  private:
   boost::asio::any_io_executor executor_;
   OpenCoordinator open_;
   std::optional<boost::asio::ip::tcp::acceptor> listener_;
-  std::unique_ptr<LocalCoordinator> coordinator_;
+  Coordinator coordinator_;
 };
 
 }  // namespace ddprun

@@ -1,6 +1,6 @@
-// ElectedCoordinator: which node of the run coordinates, as etcd says, and the coordinator itself
-// while this node is the one. Thread rule: the io_context's thread. Ownership: config and user
-// outlive it.
+// ElectedSeat: which node of the run coordinates, as etcd says, and the coordinator itself while
+// this node is the one. Thread rule: the io_context's thread. Ownership: config and user outlive
+// it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/coordinate/coordinator_seat.hpp"
+#include "agent/coordinate/coordinator_port.hpp"
 #include "rendezvous/etcd/elector.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
@@ -32,20 +32,20 @@ class ElectionNode {
   ~ElectionNode() = default;
 };
 
-class ElectedCoordinator final : private etcd::ElectorUser {
+class ElectedSeat final : private etcd::ElectorUser {
  public:
-  ElectedCoordinator(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                     const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node);
+  ElectedSeat(boost::asio::any_io_executor executor, const LaunchConfig& config,
+              const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node);
 
   void start() { elector_.start(); }
   /// Null unless it is in this process.
-  [[nodiscard]] LocalCoordinator* coordinator() const { return seat_.coordinator(); }
+  [[nodiscard]] coordinator::Server* here() const { return port_.coordinator(); }
   /// Another node is elected at once, if the run lives.
   [[nodiscard]] boost::asio::awaitable<void> resign() { return elector_.resign(); }
 
  private:
   [[nodiscard]] Result<etcd::Leader> offer(const std::string& own_address) override;
-  void withdraw() override { seat_.close(); }
+  void withdraw() override { port_.close(); }
   void lead(etcd::Revision term, const RunRecord& record) override;
   void recorded(const RunRecord& record) override;
   void act() override;
@@ -58,7 +58,7 @@ class ElectedCoordinator final : private etcd::ElectorUser {
 
   const LaunchConfig& config_;
   ElectionNode& node_;
-  CoordinatorSeat seat_;
+  CoordinatorPort port_;
   CoordinatorAddress offered_;
   etcd::Elector elector_;
 };
