@@ -43,7 +43,7 @@ struct NodeStatus {
   WallTime started{};
   Duration age{};
   Round round{0};
-  std::string state{};  // of the workers here: docs/LINK.md
+  std::string state{};  // of the workers here: docs/internals/LINK.md
   Duration in_state{};  // for how long they are in it, in this round
   std::string waits{};  // for what, and until when; empty: for nothing
   int workers = 0;      // of this node

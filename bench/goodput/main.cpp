@@ -1,5 +1,5 @@
 // bench_goodput: weeks of training on thousands of nodes, with failures at a published rate; see
-// docs/GOODPUT.md.
+// docs/internals/GOODPUT.md.
 #include <cmath>
 #include <cstdio>
 #include <exception>

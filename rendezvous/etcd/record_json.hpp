@@ -1,4 +1,4 @@
-// The value under a run's second key (docs/PROTOCOL.md, "Keys in etcd"). Pure functions.
+// The value under a run's second key (docs/internals/PROTOCOL.md, "Keys in etcd"). Pure functions.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -19,7 +19,8 @@ struct RunRecord {
     int exit_code = 0;
     std::string text;
     int nodes = 0;          // of the last round
-    std::int64_t term = 0;  // of the coordinator that gave it (docs/PROTOCOL.md); 0: not known
+    /// Of the coordinator that gave it (docs/internals/PROTOCOL.md); 0: not known.
+    std::int64_t term = 0;
     friend bool operator==(const Verdict&, const Verdict&) = default;
   };
   /// What its first node asked for. Of the command only the fingerprint: commands may have secrets.

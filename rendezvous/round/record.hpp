@@ -1,5 +1,5 @@
 // What a run leaves for the coordinators after it (rendezvous/protocol/run_record.hpp), and who is
-// concerned by it. docs/PROTOCOL.md has the rules. Pure functions.
+// concerned by it. docs/internals/PROTOCOL.md has the rules. Pure functions.
 #pragma once
 
 #include <optional>

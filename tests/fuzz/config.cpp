@@ -10,7 +10,7 @@ using namespace ddprun;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content = fuzz::text_of(data, size);
   // toml++ 3.3 tells blanks beyond ASCII from letters by a table with entries that it calls
-  // unreachable, and reaches (docs/TRACK_RECORD.md, "Known and open").
+  // unreachable, and reaches (docs/internals/TRACK_RECORD.md, "Known and open").
   if (std::any_of(content.begin(), content.end(),
                   [](char c) { return static_cast<signed char>(c) < 0; }))
     return 0;

@@ -1,4 +1,4 @@
-// One test per message of docs/LINK.md: every field is preserved, and the bytes match the
+// One test per message of docs/internals/LINK.md: every field is preserved, and the bytes match the
 // documentation.
 #include "rendezvous/protocol/codec.hpp"
 

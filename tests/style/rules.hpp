@@ -1,5 +1,5 @@
 // The rules of the house as functions: each looks at one file, or at the whole tree, and says what
-// breaks it. Pure: nothing is read or printed here. docs/HACKING.md says how to run them.
+// breaks it. Pure: nothing is read or printed here. docs/internals/HACKING.md says how to run them.
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ void check_sizes(const SourceFile& file, Violations& violations);
 void check_words(const SourceFile& file, Violations& violations);
 /// All of the above, which look at one file.
 [[nodiscard]] Violations check(const SourceFile& file);
-/// Links of the documents that lead nowhere, rows of docs/FAILURES.md whose test does not exist.
+/// Links and mentions of documents that lead nowhere; names of tests in docs/internals that no test
+/// has.
 /// `files` is the whole tree.
 [[nodiscard]] Violations check_documents(const std::vector<SourceFile>& files);
 /// Sentences of the programs that more than one test quotes: a wording should be one change.

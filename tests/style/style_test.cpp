@@ -205,19 +205,41 @@ TEST_CASE("a link that leads nowhere is found") {
   CHECK(found[0].sentence == "net/gone.hpp is not there");
 }
 
-TEST_CASE("a failure or a claim whose test does not exist is found") {
-  const char* document = GENERATE("docs/FAILURES.md", "docs/SECURITY-MODEL.md");
-  const auto rows = [document](const std::string& cell) {
-    const std::string table = "| room | failure | what happens | test |\n|---|---|---|---|\n";
+TEST_CASE("a document that a file names and that is not there is found") {
+  const auto found = ddprun::style::check_documents(
+      {make_source("docs/a.md", ""), make_source("net/a.hpp", "// docs/a.md, docs/b/c.md.\n"),
+       make_source("tests/style/a_test.cpp", "// docs/b.md")});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].path == "net/a.hpp");
+  CHECK(found[0].sentence == "docs/b/c.md is not there");
+}
+
+TEST_CASE("a name in a table of tests that is not exactly the name of a test is found") {
+  const auto rows_with = [](const std::string& column, const std::string& cell) {
+    const std::string table = "| failure | " + column + " |\n|---|---|\n";
     return ddprun::style::check_documents(
-        {make_source(document, table + "| net | a, b | c | " + cell + " |\n"),
-         make_source("tests/a_test.cpp", "TEST_CASE(\"a peer that \"\n          \"leaves\") {}"),
-         make_source("tests/CMakeLists.txt", "set(cases nobody_comes)"),
-         make_source("tests/scenario/loss.txt", "")});
+        {make_source("docs/internals/a.md", table + "| a, b | " + cell + " |\n"),
+         make_source("tests/a_test.cpp",
+                     "f(\"x\");\nTEST_CASE(\"a \\\"peer\\\" \"\n  \"leaves\") {}"),
+         make_source("tests/CMakeLists.txt",
+                     "set(slurm \"slurm: two\")\nx_test(\"store: ok (${python})\" ARGS \"y\")"),
+         make_source("tests/a.py", "@case(\"is lost\", \"root\")\ndef test_it(self):\nsay(\"z\")"),
+         make_source("tests/scenario/loss.txt", ""), make_source("bench/a.py", "")});
   };
-  CHECK(rows("a peer that leaves, nobody_comes, scenario: loss, tests/a_test.cpp").empty());
-  CHECK(rows("a peer that leaves, a peer that stays").size() == 1);
-  CHECK(rows("scenario: gain").size() == 1);
+  const auto rows = [&](const std::string& cell) { return rows_with("tests", cell); };
+  CHECK(rows("`a \"peer\" leaves`, `is lost`, `test_it`, `scenario: loss`, `bench/a.py`").empty());
+  CHECK(rows("`slurm: two`, `store: ok`").empty());
+  const char* wrong = GENERATE("peer", "a \"peer\"", "x", "y", "z", "scenario: gain", "test_i",
+                               "bench/b.py", "store: ok (${python})");
+  const auto found = rows("`is lost`, `" + std::string(wrong) + "`");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 3);
+  CHECK(found[0].sentence == "no test is called \"" + std::string(wrong) + "\"");
+  CHECK(rows("is lost").size() == 1);
+  CHECK(rows("`is lost`; `test_it`").size() == 1);
+  CHECK(rows("").size() == 1);
+  CHECK(rows_with("tests, if any", "").empty());
+  CHECK(rows_with("shown by", "a command").empty());
 }
 
 TEST_CASE("a code of a report that the documents do not describe is found") {
