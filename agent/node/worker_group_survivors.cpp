@@ -1,5 +1,5 @@
 // Workers that survive a change of the round: how they are held for the next one, and carried over
-// into it (docs/SURVIVORS.md).
+// into it (docs/RECOVERY.md).
 #include <signal.h>
 
 #include <algorithm>

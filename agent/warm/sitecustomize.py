@@ -1,8 +1,8 @@
-# The part of a template that runs in Python (docs/WARM.md). ddprun carries this file and puts it
-# in front of PYTHONPATH as an archive in memory. CPython imports it before it opens the program:
-# the template imports modules here and stays; each process forked from it returns from here as a
-# worker, and the interpreter itself runs the program. Behind modules_of.py
-# and imports.py, in one file.
+# The part of a template that runs in Python (docs/RECOVERY.md). ddprun carries this file and puts
+# it in front of PYTHONPATH as an archive in memory. CPython imports it before it opens the
+# program: the template imports modules here and stays; each process forked from it returns from
+# here as a worker, and the interpreter itself runs the program. Behind modules_of.py and
+# imports.py, in one file.
 import os
 import sys
 

@@ -1,6 +1,6 @@
 // WarmWorkers: the processes behind a Stock: a template that has imported what the program imports,
 // and workers forked ahead from it that wait to become the ranks of the next round
-// (docs/WARM.md). Never needed for correctness: whatever is unusual, workers start cold. Thread
+// (docs/RECOVERY.md). Never needed for correctness: whatever is unusual, workers start cold. Thread
 // rule: the io_context's thread. Ownership: shared, because links and timers refer to it; what it
 // holds outlives end().
 #pragma once

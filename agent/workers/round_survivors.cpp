@@ -1,5 +1,5 @@
 // How workers that survive a change of the round pass from one runner to the next
-// (--restart=failed, docs/SURVIVORS.md).
+// (--restart=failed, docs/RECOVERY.md).
 #include <signal.h>
 #include <spdlog/logger.h>
 

@@ -1,5 +1,5 @@
 // Spares: processes of this node that have loaded the program and wait for the place of a lost rank
-// (--spares, docs/SURVIVORS.md). A round takes one over as it does a worker of an earlier round.
+// (--spares, docs/RECOVERY.md). A round takes one over as it does a worker of an earlier round.
 // SparePool decides how many there are. Never needed for correctness: without one the rank is
 // started. Thread rule: the io_context's thread. Ownership: shared with the watches on their ends;
 // what the inputs refer to outlives end().

@@ -25,7 +25,8 @@ constexpr Times whole(Duration time) {
           time,        Duration(0), Duration(0), Duration(0)};
 }
 
-// docs/SURVIVORS.md: of a whole recovery of 178 ms; the medians of its phases add up to 175.
+// docs/internals/RECOVERY-MEASURED.md: of a whole recovery of 178 ms; the medians of its phases
+// add up to 175.
 constexpr Times kSpare{milliseconds(23), kPerNode,        kLink,
                        milliseconds(23), Duration(0),     milliseconds(14),
                        milliseconds(55), milliseconds(63)};

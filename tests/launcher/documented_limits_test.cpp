@@ -194,14 +194,14 @@ TEST_CASE("other documents state the limits as they are") {
                        " per second |",
                    "| connections that wait | " + std::to_string(worker_link::kBacklog) + " |",
                });
-  check_stated("WARM.md",
+  check_stated("RECOVERY.md",
                {
                    "| " + duration_text(kWarmAfterDefault) + " after all workers of a round run",
                    "forked " + duration_text(warm::kRefillAfter) + " after all ranks",
                    "no answer within " + duration_text(warm::kAnswerMax) + " of the question",
                    "no processor does not count, up to " + duration_text(warm::kAllAnswersMax),
                });
-  check_stated("SURVIVORS.md",
+  check_stated("RECOVERY.md",
                {
                    "`--rejoin-timeout` (" + seconds_text(kRejoinTimeoutDefault) + " s)",
                    "not end it within " + duration_text(kWaitAfterKill) + ", the round ends",

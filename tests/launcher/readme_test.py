@@ -1,5 +1,5 @@
-"""What README.md, WARM.md and SURVIVORS.md show: their commands are run as they stand there, and
-print what stands below them.
+"""What README.md and RECOVERY.md show: their commands are run as they stand there, and print what
+stands below them.
 
     readme_test.py path/to/ddprun
 """
@@ -52,13 +52,14 @@ def block(beginning):
     raise AssertionError(f"README.md shows no line that begins with {beginning!r}")
 
 
-def commands_of(document):
-    """For each block of code: the words of its command behind "ddprun", and what stands below."""
-    text = (ROOT / "docs" / document).read_text()
+def commands_with(option):
+    """RECOVERY.md's commands with it: the words behind "ddprun", and what stands below."""
+    text = (ROOT / "docs" / "RECOVERY.md").read_text()
     found = []
     for code in re.findall(r"^```\n(ddprun .*?)^```$", text, re.DOTALL | re.MULTILINE):
         line, *shown = code.splitlines()
-        found.append((line.split()[1:], shown))
+        if option in line.split():
+            found.append((line.split()[1:], shown))
     return found
 
 
@@ -230,7 +231,7 @@ class Readme(documented.Case):
         return found
 
     def test_ranks_that_keep_their_process(self):
-        shown_commands = commands_of("SURVIVORS.md")
+        shown_commands = commands_with("--restart=failed")
         self.assertEqual(len(shown_commands), 2)
         for words, shown in shown_commands:
             self.setUp()
@@ -253,7 +254,7 @@ class Readme(documented.Case):
                                 f"{line} is not in {lines}")
 
     def test_warm_workers(self):
-        ((words, _),) = commands_of("WARM.md")
+        ((words, _),) = commands_with("--warm")
         script = pathlib.Path(self.folder, words[-1])
         script.write_text(
             "import os, pathlib, time\n"
