@@ -1,9 +1,11 @@
 // DiskThread: runs what may take as long as a file system stalls, one job after another, on a
-// thread of its own, while the io thread continues with heartbeats, exits and signals. The thread
-// begins with the first job; all signals are blocked in it. Thread rule: the io_context's thread,
-// except drop(); jobs run on the other one. Ownership: copies share the thread. A job that is stuck
-// in the kernel when the last copy goes is left behind with what it holds; those that have not
-// begun are dropped.
+// thread of its own, while the io thread continues with heartbeats, exits and signals. Writes to
+// regular files always block: O_NONBLOCK has no effect on them, and io_uring uses a thread as well.
+// There is one thread per target that may stall independently, so that a stalled log directory does
+// not affect the console. The thread begins with the first job; all signals are blocked in it.
+// Thread rule: the io_context's thread, except drop(); jobs run on the other one. Ownership: copies
+// share the thread. A job that is stuck in the kernel when the last copy goes is left behind with
+// what it holds; those that have not begun are dropped.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

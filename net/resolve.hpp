@@ -1,8 +1,9 @@
 // Resolves a host name without blocking the io_context's thread. Literals and `localhost` need no
 // lookup. For any other name a detached thread runs getaddrinfo; it accesses only its own result
 // and the pipe that signals completion, and ends with the lookup, so a hanging name service does
-// not delay the exit of the process. Thread rule: the io_context's thread. `done` is never called
-// from inside start(), nor after cancel() or destruction.
+// not delay the exit of the process: Asio's async_resolve joins its thread in the destructor of the
+// io_context, and getaddrinfo_a cannot be cancelled. Thread rule: the io_context's thread. `done`
+// is never called from inside start(), nor after cancel() or destruction.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -8,6 +8,10 @@
 // becomes known later; with certificates it comes from that exchange alone. Links are TLS 1.3 with
 // one cipher suite.
 //
+// A login inside a link in clear would leave every later frame open to change. OpenSSL is loaded
+// with dlopen when a run uses TLS: linked statically it would leave its security updates to us,
+// linked dynamically it would slow every start.
+//
 // Thread rule: one thread. Ownership: a session keeps its context. Errors: one for good; the
 // session is of no use after it.
 #pragma once

@@ -1,4 +1,8 @@
 // Decides where each output stream of a worker goes. Pure.
+//
+// Stderr passes through the agent, because the report quotes its last lines. Stdout is inherited
+// where it is another file: ddprun neither delays nor reorders it. If both end in the same file,
+// they share one pipe, since two would lose the order in which the worker wrote.
 #pragma once
 
 namespace ddprun {

@@ -1,7 +1,15 @@
 // Terminal: the launcher's own terminal, and the pseudoterminals that stand for it. What a worker
 // writes to one of these is text for a terminal, as it is without ddprun, and still passes through
-// here. Thread rule: the io_context's thread. Ownership: the terminal's descriptor stays the
-// caller's and must outlive it; those of a pseudoterminal become the caller's.
+// here.
+//
+// Programs choose colours and progress bars by what they write to, so a pseudoterminal has the size
+// and the modes of the user's terminal, except OPOST: that terminal translates newlines already. It
+// is no process's controlling terminal, so that its end sends no SIGHUP. It is write-only: keys
+// come from the inherited stdin, and a read here would wait forever. It buffers about 20 KB, a pipe
+// 64.
+//
+// Thread rule: the io_context's thread. Ownership: the terminal's descriptor stays the caller's and
+// must outlive it; those of a pseudoterminal become the caller's.
 #pragma once
 
 #include <map>

@@ -1,6 +1,8 @@
 // WaitLine: one line about what is waited for, redrawn on the terminal every second, below all that
-// is written there. Where it is not made, there is none, and it costs nothing. Thread rule: the
-// io_context's thread. Ownership: shares console and terminal.
+// is written there. The writer of the console erases it before any other byte. It is not drawn
+// within a worker's unfinished line, in the background, or where workers write past the agent.
+// Where it is not made, there is none, and it costs nothing. Thread rule: the io_context's thread.
+// Ownership: shares console and terminal.
 #pragma once
 
 #include <sys/types.h>

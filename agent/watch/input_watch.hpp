@@ -1,6 +1,8 @@
-// InputWatch: which ranks of this node wait for the user to type, from looks at what their threads
+// InputWatch: which ranks of this node wait for the user to type. All ranks inherit stdin, so a
+// prompt in a file that the user does not see looks like a hang. It is learned from what threads
 // do: soon after output of a rank, which may be a prompt, then less and less often. A rank that
-// answers what was typed and asks again waits all the time. Pure, no thread rule.
+// answers what was typed and asks again waits all the time. Several ranks that read at once are
+// reported, not prevented: only stopping a rank would keep it from reading. Pure, no thread rule.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,12 @@
 // Server: the agent's end of the links of this run's workers, whatever round they are in. Only
 // processes of these workers, as the kernel knows them, are served; one that is silent, fast or
-// hostile costs a bounded amount of memory and time, and delays nothing else. Thread rule: the
-// io_context's thread. Ownership: owns the socket and the pages. The target outlives it.
+// hostile costs a bounded amount of memory and time, and delays nothing else.
+//
+// A process reports through a page that it shares with the agent: a packet for each step would cost
+// a wake-up here, thousands of times a second, and the last ones would be lost with a worker that
+// is killed. The socket lies in a private directory in memory. Every user could connect to an
+// abstract name, and send a descriptor whose last close blocks the agent (SO_LINGER). Thread rule:
+// the io_context's thread. Ownership: owns the socket and the pages. The target outlives it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

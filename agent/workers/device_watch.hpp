@@ -1,8 +1,11 @@
 // DeviceWatch: before a round starts on a node where an earlier one ended, waits until the driver
 // has released the GPUs of those workers, within kDeviceReleaseMax. Before the second round here
-// nothing is loaded; without a driver nothing ever is. Thread rule: the io_context's thread; the
-// driver, which may hang, is asked on another one. Ownership: one for each process; it outlives the
-// rounds, and a question that hangs is left to itself.
+// nothing is loaded; without a driver nothing ever is. Once loaded NVML stays so: closing it may
+// hang. Processes are recognised by pid, not the memory by its amount: other jobs may share a GPU.
+// In some containers the driver lists pids of the host, so an unknown one is awaited once, for a
+// second. Thread rule: the io_context's thread; the driver, which may hang, is asked on another
+// one. Ownership: one for each process; it outlives the rounds, and a question that hangs is left
+// to itself.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

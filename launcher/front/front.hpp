@@ -5,9 +5,14 @@
 //       └ ddprun   agent   the launcher; the workers are its children
 //
 // Front and guard are child subreapers: whatever the agent or its workers started comes to them
-// when its parent dies, in whatever session it is. When the process below one of them has ended,
-// it kills what is left; when the process above has ended, the guard and the agent do. Thread rule:
-// call once, before the process has a second thread.
+// when its parent dies, in whatever session it is. When the process below one of them has ended, it
+// kills what is left; when the process above has ended, the guard and the agent do. They learn of
+// that by the parent-death signal, which the agent takes in a handler, since its event loop may be
+// stuck. The guard's is SIGCONT: a stopped guard ends nothing. Signals travel with rt_sigqueueinfo,
+// which keeps the original sender, and to the guard inside one real-time signal, so that several
+// that wait are not merged. The guard drops what reaches it directly: a service manager that
+// signals a whole control group reaches front and agent, too. Thread rule: call once, before the
+// process has a second thread.
 #pragma once
 
 #include <functional>

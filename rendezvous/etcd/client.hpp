@@ -1,6 +1,7 @@
 // Client: asks the servers of an etcd cluster, in turn until one answers, through the JSON gateway
-// of its v3 API. Decides nothing but which server to ask. Thread rule: the io_context's thread.
-// Every call is answered once, by its deadline, never from inside call(), and not after the
+// of its v3 API: gRPC would bring its library, protobuf and their threads into a program that
+// starts in milliseconds. Decides nothing but which server to ask. Thread rule: the io_context's
+// thread. Every call is answered once, by its deadline, never from inside call(), and not after the
 // destructor.
 #pragma once
 

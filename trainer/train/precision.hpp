@@ -1,6 +1,7 @@
 // bf16 means torch.autocast(dtype=bfloat16): its list of operations computes in bfloat16; weights,
 // gradients, momentum, batch norm and loss remain float32. Selects fp32 or bf16 for all ranks, and
-// the scope in which autocast is enabled. Main thread.
+// the scope in which autocast is enabled. The CPU's instruction set decides, not a measurement,
+// which could differ between the start and a restart. Main thread.
 #pragma once
 
 #include <c10/core/Device.h>
