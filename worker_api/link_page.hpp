@@ -1,7 +1,8 @@
 // What a worker and its agent share: one page of memory for each process that uses the link, and
-// the packets that say when to look at it (docs/WORKER_API.md). The process writes its page
-// without a system call, and neither side waits for the other. Each side trusts only the size of
-// the page: any value may be there. Thread rule: any thread of either side; every member is atomic.
+// the packets that say when to look at it (docs/internals/WORKER_LINK.md). The process writes its
+// page without a system call, and neither side waits for the other. Each side trusts only the size
+// of the page: any value may be there. Thread rule: any thread of either side; every member is
+// atomic.
 #pragma once
 
 #include <array>

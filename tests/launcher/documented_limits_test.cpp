@@ -186,7 +186,7 @@ TEST_CASE("other documents state the limits as they are") {
                    "| one frame | " + bytes(protocol::kFrameBytesMax) + " |",
                    "all nodes of a run | " + signals + " |",
                });
-  check_stated("WORKER_API.md",
+  check_stated("internals/WORKER_LINK.md",
                {
                    "| until hello | " + duration_text(worker_link::kHelloMax) + " |",
                    "| " + std::to_string(worker_link::kPacketBurst) + " at once, then " +
