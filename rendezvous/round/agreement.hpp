@@ -30,7 +30,8 @@ class Agreement {
   /// How runs of this name ended that this coordinator did not see to their end.
   [[nodiscard]] const std::vector<RunRecord::Ended>& ended() const { return ended_; }
 
-  /// The run of the coordinator before this one continues: it has no verdict, and no round here yet.
+  /// The run of the coordinator before this one continues: it has no verdict, and no round here
+  /// yet.
   [[nodiscard]] bool continues_record() const { return record_ && !record_->over && !started_; }
   /// What that one had used of its budget.
   [[nodiscard]] RestartCount restarts_before() const;
