@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/printable.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/write_text.hpp"
 
 namespace ddprun {

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "base/macros.hpp"
-#include "launcher/options/exclusions.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/request.hpp"
+#include "launcher/request/request.hpp"
 #include "launcher/schedulers/scheduled.hpp"
-#include "launcher/usage.hpp"
 #include "launcher/workers/command.hpp"
 #include "launcher/workers/config.hpp"
 #include "launcher/workers/warm.hpp"
@@ -60,7 +58,7 @@ struct Asked {
 
 Result<Asked> ask_for(Settings& settings, const std::vector<std::string>& program,
                       const Machine& machine) {
-  std::vector<std::string> left_out = leave_out_excluded(settings);
+  std::vector<std::string> left_out = settings.leave_out_excluded();
   auto request = parse_request(settings, program, machine.environment());
   if (!request) return request.error();
   if (!settings.text(OptionId::kConfig).empty()) {
@@ -70,7 +68,6 @@ Result<Asked> ask_for(Settings& settings, const std::vector<std::string>& progra
     request = parse_request(settings, program, machine.environment());
     if (!request) return request.error();
   }
-  request->rendezvous.leaves_no_trace = settings.on(OptionId::kDryRun);
   auto scheduled = fill_from_scheduler(*request, machine);
   if (!scheduled) return scheduled.error();
   append(*scheduled, left_out);

@@ -12,8 +12,8 @@
 #include "base/result.hpp"
 #include "launcher/called.hpp"
 #include "launcher/machine.hpp"
+#include "launcher/options/settings.hpp"
 #include "launcher/rendezvous/plan.hpp"
-#include "launcher/setting.hpp"
 
 namespace ddprun {
 

@@ -23,7 +23,6 @@
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "launcher/front/background.hpp"
-#include "launcher/options/exclusions.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/write_text.hpp"
@@ -68,7 +67,7 @@ std::optional<AskedToDetach> asked_for(int argc, const char* const* argv,
   const auto line = scan(std::vector<std::string>(argv + 1, argv + argc));
   if (!line || line->action || line->program.empty()) return std::nullopt;
   auto settings = Settings::merge(*line, read_environment(environment));
-  if (settings) leave_out_excluded(*settings);
+  if (settings) settings->leave_out_excluded();
   const bool wanted = settings && settings->on(OptionId::kDetach);
   if (!wanted || settings->on(OptionId::kDryRun)) return std::nullopt;
   const std::string& dir = settings->text(OptionId::kLogDir);

@@ -21,7 +21,7 @@
 #include "base/random_uuid.hpp"
 #include "launcher/agreed_file.hpp"
 #include "launcher/home_secret.hpp"
-#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/request/request.hpp"
 #include "launcher/schedulers/munge.hpp"
 
 namespace ddprun {

@@ -1,5 +1,6 @@
 // LaunchConfig: everything one `ddprun` command line means, after flags, PET_* variables and
-// defaults were merged and checked (launcher/request.hpp). The agent takes it as given. Plain data.
+// defaults were merged and checked (launcher/configure.hpp). The agent takes it as given. Plain
+// data.
 #pragma once
 
 #include <algorithm>

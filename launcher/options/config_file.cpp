@@ -1,5 +1,3 @@
-#include "launcher/options/config_file.hpp"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,9 +22,9 @@
 #pragma pop_macro("NDEBUG")
 
 #include "agent/proc/directory.hpp"
-#include "launcher/limits.hpp"
 #include "launcher/options/nearest.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/options/settings.hpp"
+#include "launcher/options/values.hpp"
 
 namespace ddprun {
 namespace {

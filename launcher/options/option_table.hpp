@@ -1,11 +1,14 @@
-// Every option of ddprun, once: the parser, the PET_* variables, --help and the refusals all read
-// this table. Constant data without start-up cost.
+// Every option of ddprun, once: the parser, the PET_* variables, --config, --help, completions,
+// `ddprun config` and the refusals all read this table. Its rows are
+// launcher/request/*_options.cpp. Constant data.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/result.hpp"
 
 namespace ddprun {
 
@@ -102,19 +105,34 @@ enum class OptionVariable {
 /// The headings of --help, in its order.
 enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther };
 
+class Settings;
+struct Given;    // launcher/request/rows.hpp
+struct Request;  // launcher/request/request.hpp
+
+/// Another option that excludes this one, always or under a condition.
+struct Exclusion {
+  OptionId by = OptionId::kCount;  // none
+  bool (*when)(const Settings& settings) = nullptr;
+};
+
 struct OptionSpec {
   OptionId id = OptionId::kCount;
   std::string_view name = {};  // the dashed spelling without "--"
   char letter = 0;             // of the short form; 0: none
   OptionValue value = OptionValue::kText;
   OptionVariable variable = OptionVariable::kNone;
-  OptionGroup group = OptionGroup::kOther;
-  std::string_view metavar = {};   // what --help calls the value
-  std::string_view preset = {};    // built-in default, as it would be typed; empty: none
-  std::string_view choices = {};   // of kChoice and kChoiceAction, separated by commas
-  std::string_view help = {};      // one or two sentences
+  OptionGroup group = OptionGroup::kOther;  // of all rows of a file
+  std::string_view metavar = {};            // what --help calls the value
+  std::string_view preset = {};             // built-in default, as it would be typed; empty: none
+  std::string_view choices = {};            // of kChoice and kChoiceAction, separated by commas
+  std::string_view help = {};               // one or two sentences
   std::string_view fallback = {};  // a variable of torchrun's that counts where nothing is given
   std::string_view unset = {};     // what holds then, for `ddprun config`; empty: nothing
+  /// A value of the file of --config is left out where one of these takes precedence over it.
+  Exclusion yields_to[6] = {};
+  bool of_scheduler = false;  // likewise where a scheduler places the run
+  /// What the value means: written into the request, or refused with a sentence that names it.
+  Result<void> (*take)(const Given& given, Request& request) = nullptr;
 };
 
 /// All options, in the order of OptionId.

@@ -7,7 +7,6 @@
 #include "base/program_name.hpp"
 #include "launcher/options/nearest.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "launcher/options/config_file.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -77,6 +75,21 @@ std::optional<std::string> Settings::leave_out(OptionId id, const std::string& b
   if (left.source != Source::kFile || !left.given) return std::nullopt;
   entry(id) = {std::string(spec_of(id).preset)};
   return left_out_note(left, by);
+}
+
+std::vector<std::string> Settings::leave_out_excluded() {
+  std::vector<std::string> notes;
+  for (const OptionSpec& option : all_options()) {
+    for (const Exclusion& exclusion : option.yields_to) {
+      if (exclusion.by == OptionId::kCount) break;
+      const Origin by = origin(exclusion.by);
+      if (by.source <= Source::kFile || !by.given) continue;
+      if (exclusion.when != nullptr && !exclusion.when(*this)) continue;
+      auto note = leave_out(option.id, by.shown());
+      if (note) notes.push_back(std::move(*note));
+    }
+  }
+  return notes;
 }
 
 bool Settings::given(OptionId id) const {

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "launcher/usage.hpp"
-
 namespace ddprun {
 namespace {
 

@@ -5,12 +5,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
 
 namespace ddprun {
+
+/// The error of a command line: exit code 2.
+[[nodiscard]] inline Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
 
 /// Like Python's int(): surrounding white space, a sign, digits with single underscores between
 /// them. nullopt for any other text and beyond 64 bits.

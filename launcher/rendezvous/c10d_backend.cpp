@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "base/address.hpp"
-#include "launcher/limits.hpp"
+#include "base/limits.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
-#include "launcher/rendezvous/endpoint.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "base/address.hpp"
 #include "base/printable.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
 #include "launcher/schedulers/placement.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

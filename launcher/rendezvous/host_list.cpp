@@ -4,14 +4,16 @@
 
 #include "base/address.hpp"
 #include "base/assert.hpp"
-#include "launcher/limits.hpp"
+#include "base/limits.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
+
+// Number of hosts that one sentence names; the others are counted.
+constexpr std::size_t kHostsNamedMax = 8;
 
 using Hosts = std::vector<Endpoint>;
 using Positions = std::vector<std::size_t>;

@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "launcher/home_secret.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

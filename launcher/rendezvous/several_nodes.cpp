@@ -1,9 +1,9 @@
 #include "launcher/rendezvous/several_nodes.hpp"
 
 #include "base/address.hpp"
+#include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "launcher/limits.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/options/values.hpp"
 
 namespace ddprun {
 namespace {

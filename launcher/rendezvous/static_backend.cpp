@@ -1,6 +1,6 @@
+#include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "base/result.hpp"
-#include "launcher/limits.hpp"
 
 namespace ddprun {
 

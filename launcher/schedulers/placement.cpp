@@ -8,7 +8,6 @@
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/schedulers/mpi.hpp"
 #include "launcher/schedulers/slurm.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

@@ -1,11 +1,10 @@
 #include "launcher/schedulers/scheduled.hpp"
 
-#include <array>
 #include <utility>
 
 #include "base/count_text.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/schedulers/placement.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -156,17 +155,14 @@ Notes outer_run_note(const Machine& machine) {
 
 Result<Notes> leave_out_nodes(Settings& settings, const RendezvousRequest& asked,
                               const Machine& machine) {
-  constexpr std::array kOfNodes{
-      OptionId::kNnodes,       OptionId::kStandalone, OptionId::kRdzvBackend, OptionId::kHosts,
-      OptionId::kRdzvEndpoint, OptionId::kRdzvConf,   OptionId::kNodeRank,    OptionId::kMasterAddr,
-      OptionId::kMasterPort,   OptionId::kLocalAddr};
   Notes notes;
   if (is_complete(asked) || is_in_worker(machine)) return notes;
   auto placement = placement_of(machine);
   if (!placement) return placement.error();
   if (!*placement || (*placement)->nodes == 1) return notes;
-  for (const OptionId option : kOfNodes) {
-    auto note = settings.leave_out(option, (*placement)->job);
+  for (const OptionSpec& option : all_options()) {
+    if (!option.of_scheduler) continue;
+    auto note = settings.leave_out(option.id, (*placement)->job);
     if (note && (*placement)->index == 0) notes.push_back(std::move(*note));
   }
   return notes;

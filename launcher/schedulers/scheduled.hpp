@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "launcher/machine.hpp"
-#include "launcher/request.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
 

@@ -8,7 +8,6 @@
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {

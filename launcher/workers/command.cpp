@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/usage.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/workers/run_path_text.hpp"
 
 namespace ddprun {

@@ -4,10 +4,8 @@
 
 #include "base/count_text.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/usage.hpp"
 #include "launcher/workers/command.hpp"
 #include "launcher/workers/command_identity.hpp"
-#include "launcher/workers/gpus.hpp"
 #include "launcher/workers/threads.hpp"
 
 namespace ddprun {

@@ -1,19 +1,14 @@
-#include "launcher/workers/gpus.hpp"
+#include "launcher/workers/config.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "launcher/options/values.hpp"
-#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
 constexpr std::size_t kDevicesShown = 16;
-
-bool is_uuid(const std::string& name) {
-  return name.starts_with("GPU-") || name.starts_with("MIG-");
-}
 
 /// "0 (GPU-4f..), 1 (GPU-8a..)".
 std::string list_of(const std::vector<GpuDevice>& devices) {
@@ -56,7 +51,7 @@ Result<std::vector<GpuDevice>> choose_all(const Origin& option,
 Result<void> name_alike(std::vector<GpuDevice>& chosen, const Origin& option,
                         const std::string& with) {
   const auto by_uuid = std::count_if(chosen.begin(), chosen.end(),
-                                     [](const GpuDevice& each) { return is_uuid(each.name); });
+                                     [](const GpuDevice& each) { return is_gpu_uuid(each.name); });
   if (by_uuid == 0 || static_cast<std::size_t>(by_uuid) == chosen.size()) return {};
   for (GpuDevice& device : chosen) {
     if (device.uuid.empty()) {
@@ -70,23 +65,6 @@ Result<void> name_alike(std::vector<GpuDevice>& chosen, const Origin& option,
 }
 
 }  // namespace
-
-Result<GpuChoice> parse_gpus(const Origin& origin) {
-  GpuChoice choice;
-  if (origin.text == "all") return choice;
-  for (const std::string& part : split_list(origin.text)) {
-    choice.names.emplace_back(trimmed(part));
-    const std::string& name = choice.names.back();
-    if (!is_uuid(name) && !parse_digits(name)) {
-      return usage(origin.quoted() +
-                   " is neither all nor a list of indices (0,2) or UUIDs (GPU-..., MIG-...)");
-    }
-    if (is_uuid(name) != is_uuid(choice.names.front())) {
-      return usage(origin.shown() + " mixes indices and UUIDs, which PyTorch cannot read: use one");
-    }
-  }
-  return choice;
-}
 
 Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice& choice,
                                            const std::vector<GpuDevice>& visible,
@@ -116,7 +94,7 @@ Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice
     }
     taken.push_back(found.front());
     chosen.push_back(visible[found.front()]);
-    if (is_uuid(name)) chosen.back().name = chosen.back().uuid;
+    if (is_gpu_uuid(name)) chosen.back().name = chosen.back().uuid;
   }
   auto alike = name_alike(chosen, option, with);
   if (!alike) return alike.error();

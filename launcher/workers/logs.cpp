@@ -1,5 +1,5 @@
 #include "base/count_text.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/workers/config.hpp"
 
 namespace ddprun {

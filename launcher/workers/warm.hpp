@@ -4,7 +4,7 @@
 
 #include "agent/config/launch_config.hpp"
 #include "launcher/machine.hpp"
-#include "launcher/request.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/options/config_file.hpp"
+#include "launcher/options/settings.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace ddprun;

@@ -1,8 +1,6 @@
 // Texts of schedulers and command lines: lists of hosts, endpoints, --nnodes and --rdzv-conf.
-#include "launcher/limits.hpp"
-#include "launcher/rendezvous/conf.hpp"
-#include "launcher/rendezvous/endpoint.hpp"
-#include "launcher/rendezvous/nodes.hpp"
+#include "base/limits.hpp"
+#include "launcher/request/request.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "tests/fuzz/target.hpp"
 

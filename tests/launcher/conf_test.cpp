@@ -1,5 +1,5 @@
 // --rdzv-conf: what a value looks like, and what each key does where.
-#include "launcher/limits.hpp"
+#include "base/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using namespace ddprun;

@@ -1,10 +1,10 @@
 // The file of --config: what it may say, what takes precedence over it, how mistakes are named.
-#include "launcher/options/config_file.hpp"
+#include "launcher/options/settings.hpp"
 
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/limits.hpp"
+#include "base/limits.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/launcher/schedulers/captured.hpp"

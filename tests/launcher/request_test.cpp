@@ -1,5 +1,5 @@
 // Typed values and their origins, for sentences about them.
-#include "launcher/request.hpp"
+#include "launcher/request/request.hpp"
 
 #include "tests/launcher/outcome.hpp"
 

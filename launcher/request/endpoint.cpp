@@ -1,11 +1,10 @@
-#include "launcher/rendezvous/endpoint.hpp"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "base/address.hpp"
 #include "launcher/options/values.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
 namespace {

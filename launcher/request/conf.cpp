@@ -1,16 +1,16 @@
-#include "launcher/rendezvous/conf.hpp"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
-#include "launcher/limits.hpp"
+#include "base/limits.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
 namespace {
+
+constexpr int kKeepAliveAttemptsMax = 1000;
 
 // The keys: what a value looks like, and where the key has a meaning.
 enum class ConfKeyKind {

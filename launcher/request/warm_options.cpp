@@ -1,11 +1,13 @@
 #include <algorithm>
 
-#include "launcher/options/values.hpp"
-#include "launcher/request_parts.hpp"
-#include "launcher/usage.hpp"
+#include "launcher/request/rows.hpp"
 
 namespace ddprun {
 namespace {
+
+using Id = OptionId;
+using Value = OptionValue;
+using Variable = OptionVariable;
 
 /// A name that Python can import: no empty part, and nothing that would end the list.
 bool is_module(std::string_view name) {
@@ -18,7 +20,7 @@ bool is_module(std::string_view name) {
 }
 
 Result<void> parse_modules(const Settings& settings, WarmConfig& config) {
-  const Origin origin = settings.origin(OptionId::kPreload);
+  const Origin origin = settings.origin(Id::kPreload);
   for (const std::string& part : split_list(origin.text)) {
     const std::string name(trimmed(part));
     if (name.empty()) continue;
@@ -52,27 +54,49 @@ Result<void> parse_word(const std::string& word, const Origin& origin, WarmReque
   return {};
 }
 
-}  // namespace
-
-Result<std::optional<WarmRequest>> parse_warm(const Settings& settings) {
-  const Origin origin = settings.origin(OptionId::kWarm);
+Result<std::optional<WarmRequest>> read_warm(const Given& given) {
   WarmRequest request;
-  auto modules = parse_modules(settings, request.config);
+  auto modules = parse_modules(given.settings, request.config);
   if (!modules) return modules.error();
-  const bool off = !origin.given || origin.text.empty() || origin.text == "0";
-  if (off && settings.on_command_line(OptionId::kPreload)) {
-    return usage(settings.origin(OptionId::kPreload).name + " is what --warm imports: add --warm");
+  const bool off = !given.given || given.text.empty() || given.text == "0";
+  if (off && given.settings.on_command_line(Id::kPreload)) {
+    return usage(given.settings.origin(Id::kPreload).name + " is what --warm imports: add --warm");
   }
   if (off) return std::optional<WarmRequest>();
-  for (const std::string& part : split_list(origin.text)) {
-    auto parsed = parse_word(std::string(trimmed(part)), origin, request);
+  for (const std::string& part : split_list(given.text)) {
+    auto parsed = parse_word(std::string(trimmed(part)), given, request);
     if (!parsed) return parsed.error();
   }
   if (request.config.first && request.config.preload.empty()) {
-    return usage(origin.name + "=first imports modules before any worker has shown which: add " +
+    return usage(given.name + "=first imports modules before any worker has shown which: add " +
                  "--preload torch,torch._dynamo");
   }
   return std::optional(std::move(request));
+}
+
+constexpr OptionSpec kWarmRows[]{
+    {.id = Id::kWarm,
+     .name = "warm",
+     .value = Value::kOptional,
+     .variable = Variable::kDdprun,
+     .metavar = "[=first|demand|force|TIME]",
+     .help = "Restarted Python workers skip their imports (docs/WARM.md). A process that imports "
+             "what they did is made 30 s, or this time, after the first start; first: before it; "
+             "demand: forked only when needed; force: although a GPU is visible. Off by default.",
+     .unset = "off",
+     .take = put<read_warm, &Request::warm>},
+    {.id = Id::kPreload,
+     .name = "preload",
+     .variable = Variable::kDdprun,
+     .metavar = "MODULES",
+     .help = "What --warm imports, for example torch,torch._dynamo,transformers. By default what "
+             "the workers have imported."},
+};
+
+}  // namespace
+
+std::span<const OptionSpec> warm_options() {
+  return kWarmRows;
 }
 
 }  // namespace ddprun
