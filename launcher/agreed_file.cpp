@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "base/printable.hpp"
+#include "base/write_all.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/write_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -144,7 +144,7 @@ Result<std::string> agree_on_line(const std::string& path, const std::string& ke
   if (::lseek(file.number(), 0, SEEK_END) < 0) {
     return of_file(path, std::string("cannot be written: ") + ::strerror(errno));
   }
-  const int error = write_text(file.number(), added);
+  const int error = write_all(file.number(), added);
   if (error == 0) return line;
   return of_file(path, std::string("cannot be written: ") + ::strerror(error));
 }

@@ -22,10 +22,10 @@
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/write_all.hpp"
 #include "launcher/front/background.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
-#include "launcher/write_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -39,7 +39,7 @@ constexpr const char* kOfCommand = "ddprun-start-";
 constexpr const char* kOfRun = "ddprun-";
 
 void say(const std::string& line) {
-  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));  // no other place is left to say so
+  static_cast<void>(write_all(STDERR_FILENO, line + "\n"));  // no other place is left to say so
 }
 
 int refuse_to_detach(const std::string& what, int error) {
@@ -98,7 +98,7 @@ int report_early_end(const front::Background& run, const std::string& path) {
   std::string text{std::istreambuf_iterator<char>(file), {}};
   const bool refused = run.exit_code == kExitUsage && text.starts_with(error_line("USAGE", ""));
   if (text.size() > kShownBytesMax) text.erase(0, text.size() - kShownBytesMax);
-  const bool shown = write_text(STDERR_FILENO, text) == 0;  // else the file has it
+  const bool shown = write_all(STDERR_FILENO, text) == 0;  // else the file has it
   if (refused && shown && ::unlink(path.c_str()) == 0) return run.exit_code;
   say(note_line("DETACH", "the run has ended; its output is in " + path));
   return run.exit_code;

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "base/printable.hpp"
-#include "launcher/write_text.hpp"
+#include "base/write_all.hpp"
 
 namespace ddprun {
 

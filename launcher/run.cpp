@@ -17,6 +17,7 @@
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
 #include "base/program_name.hpp"
+#include "base/write_all.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/console_choice.hpp"
 #include "launcher/decisions.hpp"
@@ -27,7 +28,6 @@
 #include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/this_machine.hpp"
-#include "launcher/write_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -45,7 +45,7 @@ std::size_t terminal_columns(const Environment& environment) {
 
 /// What cannot be written is dropped, because no other descriptor is left to report it on.
 void print_error(const std::string& line) {
-  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));
+  static_cast<void>(write_all(STDERR_FILENO, line + "\n"));
 }
 
 const char* code_of(ErrorKind kind) {
@@ -83,7 +83,7 @@ int refuse(const Error& error, const Environment& environment, const char* code 
 
 /// A script that saves the text must learn that it is incomplete.
 int print(const std::string& text, const Environment& environment) {
-  const int error = write_text(STDOUT_FILENO, text);
+  const int error = write_all(STDOUT_FILENO, text);
   if (error == 0) return 0;
   return refuse(
       {ErrorKind::kSystem, "cannot write to standard output: " + std::string(std::strerror(error))},

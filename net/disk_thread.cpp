@@ -205,18 +205,6 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<asio::posix::stream_descriptor> event_;
 };
 
-int write_all(int descriptor, std::string_view bytes, std::size_t* written) {
-  std::size_t done = 0;
-  int error = 0;
-  while (error == 0 && done < bytes.size()) {
-    const ssize_t count = ::write(descriptor, bytes.data() + done, bytes.size() - done);
-    if (count >= 0) done += static_cast<std::size_t>(count);
-    if (count < 0 && errno != EINTR) error = errno;
-  }
-  if (written != nullptr) *written = done;
-  return error;
-}
-
 DiskThread::DiskThread(const asio::any_io_executor& executor)
     : impl_(std::make_shared<Impl>(executor)) {}
 

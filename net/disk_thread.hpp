@@ -20,15 +20,12 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/write_all.hpp"
 
 namespace ddprun {
 
 /// What jobs have left when a stop signal ends the wait for them.
 inline constexpr std::chrono::seconds kDiskHurryMax{1};
-
-/// Writes all of `bytes`, however long that takes. Returns 0 or errno; `written` gets the number of
-/// bytes that were written in any case.
-[[nodiscard]] int write_all(int descriptor, std::string_view bytes, std::size_t* written = nullptr);
 
 class DiskThread {
  public:

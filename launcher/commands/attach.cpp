@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "base/message_line.hpp"
+#include "base/write_all.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/descriptor.hpp"
 #include "launcher/commands/runs.hpp"
 #include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
 #include "launcher/commands/terminal.hpp"
-#include "launcher/write_text.hpp"
 
 namespace ddprun::commands {
 
@@ -82,7 +82,7 @@ int show_more(const Files& files) {
       if (count < 0) return errno;
       if (count == 0) break;
       const std::string text(piece.data(), static_cast<std::size_t>(count));
-      const int error = write_text(one->target, text);
+      const int error = write_all(one->target, text);
       if (error != 0) return error;
     }
   }
@@ -133,7 +133,7 @@ int attach(const Arguments& arguments, const Environment& environment) {
   }
   const std::string note =
       note_line("ATTACH", name + " (pid " + std::to_string(pid) + "); Ctrl-C detaches");
-  static_cast<void>(write_text(STDERR_FILENO, note + "\n"));  // the output is what matters
+  static_cast<void>(write_all(STDERR_FILENO, note + "\n"));  // the output is what matters
   if (!run->answered) commands::note(silence_text(*run, arguments.front(), ""));
   const int error = follow(files, changes.get(), process.get());
   return error == 0 ? kCommandDone : fail("cannot show " + name + ": " + ::strerror(error));

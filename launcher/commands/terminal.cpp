@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/message_line.hpp"
+#include "base/write_all.hpp"
 #include "launcher/commands/table.hpp"
-#include "launcher/write_text.hpp"
 
 namespace ddprun::commands {
 
@@ -14,13 +14,13 @@ namespace {
 constexpr int kUsageCode = 2;
 
 void print_message(const std::string& line) {
-  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));  // no other place is left to say so
+  static_cast<void>(write_all(STDERR_FILENO, line + "\n"));  // no other place is left to say so
 }
 
 }  // namespace
 
 int print(const std::string& text) {
-  const int error = write_text(STDOUT_FILENO, text);
+  const int error = write_all(STDOUT_FILENO, text);
   if (error == 0) return kCommandDone;
   return fail(std::string("cannot write to standard output: ") + ::strerror(error));
 }
