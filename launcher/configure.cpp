@@ -10,9 +10,7 @@
 #include "launcher/options/values.hpp"
 #include "launcher/request/request.hpp"
 #include "launcher/schedulers/scheduled.hpp"
-#include "launcher/workers/command.hpp"
 #include "launcher/workers/config.hpp"
-#include "launcher/workers/warm.hpp"
 
 namespace ddprun {
 namespace {

@@ -4,18 +4,39 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
 #include "agent/coordinate/preview.hpp"
+#include "base/program_name.hpp"
 #include "base/result.hpp"
-#include "launcher/called.hpp"
-#include "launcher/machine.hpp"
+#include "launcher/machine/machine.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
+
+// How ddprun was called: under a link called torchrun it is that program, under ddprun-launch it is
+// torch.distributed.launch. Pure.
+enum class Called {
+  kDdprun,
+  kTorchrun,  // no commands such as `ddprun ps`: every first word is a script
+  kLaunch,    // likewise, and a worker gets its local rank as an argument, too
+};
+
+/// By the last part of main()'s first argument.
+[[nodiscard]] constexpr Called called_as(std::string_view program) {
+  const std::string_view name = program.substr(program.rfind('/') + 1);  // npos + 1 is 0
+  if (name == kTorchrunName) return Called::kTorchrun;
+  return name == kLaunchName ? Called::kLaunch : Called::kDdprun;
+}
+
+[[nodiscard]] constexpr std::string_view name_of(Called called) {
+  if (called == Called::kTorchrun) return kTorchrunName;
+  return called == Called::kLaunch ? kLaunchName : kDdprunName;
+}
 
 struct ShowHelp {};
 struct ShowVersion {};

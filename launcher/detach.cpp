@@ -23,7 +23,7 @@
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/write_all.hpp"
-#include "launcher/front/background.hpp"
+#include "launcher/front/front.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 

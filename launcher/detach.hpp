@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "launcher/this_machine.hpp"
+#include "launcher/machine/this_machine.hpp"
 
 namespace ddprun {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "agent/coordinate/preview.hpp"
 #include "base/environment.hpp"
@@ -19,5 +20,14 @@ namespace ddprun {
 /// program, its interpreter or its script cannot be run. `log_place`: of LogTree::look().
 [[nodiscard]] Result<std::string> dry_run(const Launch& launch, const Environment& environment,
                                           const std::string& log_place);
+
+// decisions: what a launch comes to and why, for --verbose: from the same values as `ddprun config`
+// and --dry-run. Pure. Thread rule: none.
+
+/// One line each: what was decided from several facts, then every other setting that was given.
+/// `console`: the reason that choose_console() gave; empty: --console was.
+[[nodiscard]] std::vector<std::string> decisions(const Launch& launch,
+                                                 const Environment& environment,
+                                                 const std::string& console);
 
 }  // namespace ddprun

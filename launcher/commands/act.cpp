@@ -9,11 +9,8 @@
 
 #include "base/exit_status.hpp"
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/descriptor.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
-#include "launcher/commands/terminal.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun::commands {

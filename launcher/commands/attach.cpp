@@ -16,11 +16,8 @@
 #include "base/message_line.hpp"
 #include "base/write_all.hpp"
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/descriptor.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
-#include "launcher/commands/terminal.hpp"
 
 namespace ddprun::commands {
 

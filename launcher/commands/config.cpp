@@ -1,4 +1,4 @@
-// `ddprun config`.
+// `ddprun config` and `ddprun secret`.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -7,10 +7,10 @@
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/terminal.hpp"
 #include "launcher/configure.hpp"
+#include "launcher/machine/secrets.hpp"
+#include "launcher/machine/this_machine.hpp"
 #include "launcher/options/option_table.hpp"
-#include "launcher/this_machine.hpp"
 
 namespace ddprun::commands {
 
@@ -81,6 +81,31 @@ int config(const Arguments& arguments, const Environment& environment) {
   if (!shown) return misuse(shown.error().sentence);
   for (const std::string& text : shown->notes) note(text);
   return print(shown->json ? settings_json(shown->settings) : settings_text(shown->settings));
+}
+
+namespace {
+
+constexpr const char* kWhatItDoes =
+    ": runs of this user over several nodes use it by themselves, on every node that has this "
+    "file\n";
+
+}  // namespace
+
+int secret(const Arguments& arguments, const Environment& environment) {
+  const bool makes = arguments == Arguments{"--new"};
+  if (!arguments.empty() && !makes) return misuse("ddprun secret takes --new or nothing");
+  if (makes) {
+    const auto made = make_home_secret(environment);
+    if (!made) return fail(made.error().sentence, "SECRET");
+    return print("made " + printable(*made) + kWhatItDoes);
+  }
+  const auto found = read_home_secret(environment);
+  if (!found) return fail(found.error().sentence, "SECRET");
+  const std::string path = printable(home_secret_path(environment));
+  if (*found == nullptr) {
+    return fail("there is no " + path + "; ddprun secret --new makes it", "SECRET");
+  }
+  return print(path + kWhatItDoes);
 }
 
 }  // namespace ddprun::commands

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/terminal.hpp"
 
 namespace ddprun::commands {
 

@@ -2,18 +2,40 @@
 // control::kAnswerMax. Thread rule: the launcher's thread.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/control/request.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
-#include "launcher/commands/descriptor.hpp"
 
 namespace ddprun::commands {
+
+class Descriptor {
+ public:
+  /// Takes `number` over; negative: none.
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// The runs of this user on this machine, and how a command asks one. Blocks, each time at most
+// control::kAnswerMax. Thread rule: the launcher's thread.
 
 struct FoundRun {
   std::string socket;               // its path
@@ -48,5 +70,18 @@ using AnswerDeadline = std::optional<std::chrono::steady_clock::time_point>;
 /// Members of an answer; 0, "" or an empty object where they are missing.
 [[nodiscard]] std::int64_t number_in(const boost::json::object& object, const char* name);
 [[nodiscard]] std::string text_in(const boost::json::object& object, const char* name);
+
+// A run that does not answer: what is known of it all the same, and what to do. An answer that does
+// not come says nothing of the run, whose ranks may hold their GPUs. Thread rule: the launcher's
+// thread.
+
+/// `why`: how its answer failed to come. `name`: what the user calls it.
+[[nodiscard]] std::string silence_text(const FoundRun& run, const std::string& name,
+                                       const std::string& why);
+/// The same on standard error. Returns kCommandSilent.
+int fail_silent(const FoundRun& run, const std::string& name, const std::string& why = "");
+
+/// The processes that users started as ddprun, of this user, as /proc shows them.
+[[nodiscard]] std::vector<pid_t> running_fronts();
 
 }  // namespace ddprun::commands

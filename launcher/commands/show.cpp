@@ -11,9 +11,7 @@
 #include "base/duration_text.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
-#include "launcher/commands/terminal.hpp"
 
 namespace ddprun::commands {
 

@@ -1,19 +1,57 @@
 #include "launcher/commands/table.hpp"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
 #include "agent/proc/spawn.hpp"
 #include "base/exit_code.hpp"
+#include "base/message_line.hpp"
+#include "base/write_all.hpp"
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/terminal.hpp"
 #include "launcher/options/help.hpp"
-#include "launcher/options/nearest.hpp"
+#include "launcher/options/scan.hpp"
 
 namespace ddprun {
+
+namespace commands {
+
+namespace {
+
+constexpr int kUsageCode = 2;
+
+void print_message(const std::string& line) {
+  static_cast<void>(write_all(STDERR_FILENO, line + "\n"));  // no other place is left to say so
+}
+
+}  // namespace
+
+int print(const std::string& text) {
+  const int error = write_all(STDOUT_FILENO, text);
+  if (error == 0) return kCommandDone;
+  return fail(std::string("cannot write to standard output: ") + ::strerror(error));
+}
+
+void note(const std::string& sentence) {
+  print_message(note_line("", sentence));
+}
+
+int fail(const std::string& sentence, const std::string& code) {
+  print_message(error_line(code, sentence));
+  return kCommandFailed;
+}
+
+int misuse(const std::string& sentence) {
+  print_message(error_line("USAGE", sentence));
+  return kUsageCode;
+}
+
+}  // namespace commands
+
 namespace {
 
 constexpr std::array<CommandSpec, 9> kCommands{{
@@ -100,11 +138,6 @@ int show_help(const CommandSpec& command) {
 
 std::span<const CommandSpec> all_commands() {
   return kCommands;
-}
-
-std::string usage_of(const CommandSpec& command) {
-  return std::string(command.name) + (command.arguments.empty() ? "" : " ") +
-         std::string(command.arguments);
 }
 
 std::optional<int> run_command(int argc, const char* const* argv,

@@ -4,11 +4,8 @@
 
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/environment.hpp"
+#include "launcher/options/help.hpp"
 
 namespace ddprun {
 
@@ -17,16 +14,7 @@ inline constexpr int kCommandDone = 0;
 inline constexpr int kCommandFailed = 1;  // no such run, or it did not do it
 inline constexpr int kCommandSilent = 3;  // the run is there, or may be, and does not answer
 
-struct CommandSpec {
-  std::string_view name = {};
-  std::string_view arguments = {};  // as --help shows them
-  std::string_view help = {};       // one or two sentences
-  int (*run)(const std::vector<std::string>& arguments, const Environment& environment) = nullptr;
-};
-
 [[nodiscard]] std::span<const CommandSpec> all_commands();
-/// "status RUN [--json]".
-[[nodiscard]] std::string usage_of(const CommandSpec& command);
 
 /// The exit code, if the first word is exactly the name of a command and no file of that name
 /// is in the working directory: a program of that name starts as `./ps`. The arguments are those of

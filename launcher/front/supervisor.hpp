@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "launcher/front/process_tree.hpp"
+#include "launcher/front/sweep.hpp"
 
 namespace ddprun::front {
 

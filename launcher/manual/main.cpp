@@ -1,16 +1,79 @@
 // Prints a manual page, for the build: write_manual ddprun|ddprun-rdzvd. Not installed.
+#include <cctype>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "launcher/commands/table.hpp"
-#include "launcher/manual/roff.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/option_table.hpp"
 #include "rendezvous/coordinator/command_line.hpp"
 
 namespace {
 
-using ddprun::manual::Page;
+/// Text that roff shows as it is: a plain "-" may become a hyphen, which no shell takes.
+std::string escaped(std::string_view text) {
+  std::string roff = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char c : text) {
+    if (c == '-') {
+      roff += "\\-";
+    } else if (c == '\\') {
+      roff += "\\e";
+    } else if (c == '\'') {
+      roff += "\\(aq";
+    } else {
+      roff += c;
+    }
+  }
+  return roff;
+}
+
+std::string in_quotes(std::string_view text) {
+  return "\"" + escaped(text) + "\"";
+}
+
+std::string upper(std::string_view text) {
+  std::string capitals;
+  for (const char c : text) {
+    capitals += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return capitals;
+}
+
+/// A manual page in the macros of man(7), as man and mandoc render them.
+class Page {
+ public:
+  /// `name`: "ddprun". `purpose`: one line without a period. Without a date: two builds of one
+  /// version have the same bytes.
+  Page(std::string_view name, std::string_view purpose) {
+    line(".TH " + in_quotes(upper(name)) + " 1 \"\" " + in_quotes("ddprun " DDPRUN_VERSION) +
+         " \"User Commands\"");
+    line(".nh");
+    line(".ad l");
+    section("NAME");
+    line(escaped(name) + " \\- " + escaped(purpose));
+  }
+
+  void section(std::string_view heading) { line(".SH " + in_quotes(heading)); }
+  void subsection(std::string_view heading) { line(".SS " + in_quotes(heading)); }
+  void paragraph(std::string_view text) {
+    line(".PP");
+    line(escaped(text));
+  }
+  /// What is described, in bold, and its description, indented.
+  void entry(std::string_view what, std::string_view description) {
+    line(".TP");
+    line(".B " + escaped(what));
+    line(escaped(description));
+  }
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void line(const std::string& text) { text_ += text + "\n"; }
+
+  std::string text_;
+};
 
 std::string page_of_ddprun() {
   Page page("ddprun", "start, watch and restart the workers of a distributed run");

@@ -1,4 +1,4 @@
-#include "launcher/options/completion.hpp"
+#include "launcher/options/help.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -6,7 +6,6 @@
 
 #include "base/assert.hpp"
 #include "base/program_name.hpp"
-#include "launcher/commands/table.hpp"
 #include "launcher/options/option_table.hpp"
 #include "launcher/options/values.hpp"
 
@@ -54,10 +53,11 @@ std::string spellings_of(const OptionSpec& option, const std::string& between) {
   return text;
 }
 
-std::string command_names(const std::string& name) {
+using Commands = std::span<const CommandSpec>;
+
+std::string command_names(Commands commands) {
   std::string text;
-  if (name != kDdprunName) return text;
-  for (const CommandSpec& command : all_commands()) {
+  for (const CommandSpec& command : commands) {
     text += (text.empty() ? "" : " ") + std::string(command.name);
   }
   return text;
@@ -133,12 +133,12 @@ std::string replaced(std::string text, std::string_view mark, const std::string&
 }
 
 /// What follows a command, unless there is a program of that name.
-std::string bash_commands(const std::string& name) {
-  if (command_names(name).empty()) return "";
+std::string bash_commands(Commands commands) {
+  if (commands.empty()) return "";
   std::string text =
       "  if ((COMP_CWORD > 1)) && [[ ! -f ${COMP_WORDS[1]} ]]; then\n    case ${COMP_WORDS[1]} "
       "in\n";
-  for (const CommandSpec& command : all_commands()) {
+  for (const CommandSpec& command : commands) {
     std::string next = "mapfile -t COMPREPLY < <(compgen ";
     next += takes_directories(command) ? "-d" : "-W \"" + options_of(command) + "\"";
     next += R"( -- "$word"); return)";
@@ -148,7 +148,7 @@ std::string bash_commands(const std::string& name) {
   return text + "    esac\n  fi\n";
 }
 
-std::string bash_script(const std::string& name) {
+std::string bash_script(const std::string& name, Commands commands) {
   std::string valued;
   std::string values;
   std::string dashed_names;
@@ -177,8 +177,8 @@ std::string bash_script(const std::string& name) {
   text = replaced(text, "VALUES", values);
   text = replaced(text, "UNDERSCORED", underscored_names);
   text = replaced(text, "DASHED", dashed_names);
-  text = replaced(text, "OF_COMMANDS", bash_commands(name));
-  text = replaced(text, "COMMANDS", command_names(name));
+  text = replaced(text, "OF_COMMANDS", bash_commands(commands));
+  text = replaced(text, "COMMANDS", command_names(commands));
   text = replaced(text, "FUNCTION", replaced(name, "-", "_"));
   return replaced(text, "NAME", name);
 }
@@ -200,9 +200,9 @@ std::string zsh_specification(const OptionSpec& option, const std::string& spell
 }
 
 /// As bash_commands().
-std::string zsh_commands() {
+std::string zsh_commands(Commands commands) {
   std::string text = "if (( CURRENT > 2 )) && [[ ! -f $words[2] ]]; then\n  case $words[2] in\n";
-  for (const CommandSpec& command : all_commands()) {
+  for (const CommandSpec& command : commands) {
     std::string next = "compadd -- " + options_of(command) + "; return";
     if (takes_directories(command)) next = "_directories; return";
     if (takes_run_options(command)) {
@@ -213,14 +213,14 @@ std::string zsh_commands() {
   return text + "  esac\nfi\n";
 }
 
-std::string zsh_script(const std::string& name) {
+std::string zsh_script(const std::string& name, Commands commands) {
   std::string text =
       "#compdef " + name + "\n# zsh completion, printed by " + name + " --print-completion zsh\n";
-  const std::string commands = command_names(name);
+  const std::string names = command_names(commands);
   const std::string first = commands.empty() ? "_files"
-                                             : "{_alternative \"commands:command:(" + commands +
+                                             : "{_alternative \"commands:command:(" + names +
                                                    ")\" \"files:program:_files\"}";
-  text += "local first='" + first + "'\n" + (commands.empty() ? "" : zsh_commands());
+  text += "local first='" + first + "'\n" + (commands.empty() ? "" : zsh_commands(commands));
   // Hidden until an underscore is typed: two spellings of each option would be ambiguous.
   text += "local hidden='!'\n[[ $PREFIX == -*_* ]] && hidden=''\n";
   text += "_arguments -s -A '-*' \\\n";
@@ -236,10 +236,10 @@ std::string zsh_script(const std::string& name) {
 }
 
 std::string tcsh_script(const std::string& name) {
-  std::string names;
+  std::string options;
   std::string values;
   for (const OptionSpec& option : all_options()) {
-    names += (names.empty() ? "" : " ") + std::string(option.name);
+    options += (options.empty() ? "" : " ") + std::string(option.name);
     if (!takes_value(option)) continue;
     const std::string words = words_of(option);
     const std::string list = !words.empty()            ? "(" + words + ")"
@@ -248,16 +248,15 @@ std::string tcsh_script(const std::string& name) {
                                                        : "x:" + std::string(option.metavar) + ":";
     values += " 'n/" + dashed(option) + "/" + replaced(list, "/", "|") + "/'";
   }
-  const std::string commands = command_names(name);
   return "# tcsh completion, printed by " + name + " --print-completion tcsh\n" + "complete " +
-         name + values + " 'c/--/(" + names + ")/'" + " 'p/*/f/'\n";
+         name + values + " 'c/--/(" + options + ")/'" + " 'p/*/f/'\n";
 }
 
-std::string fish_script(const std::string& name) {
+std::string fish_script(const std::string& name, Commands commands) {
   std::string text = "# fish completion, printed by " + name + " --print-completion fish\n";
-  const std::string commands = command_names(name);
+  const std::string names = command_names(commands);
   if (!commands.empty()) {
-    text += "complete -c " + name + " -n __fish_is_first_token -a '" + commands + "'\n";
+    text += "complete -c " + name + " -n __fish_is_first_token -a '" + names + "'\n";
   }
   for (const OptionSpec& option : all_options()) {
     text += "complete -c " + name;
@@ -276,12 +275,13 @@ std::string fish_script(const std::string& name) {
 
 }  // namespace
 
-std::string completion_script(std::string_view shell, const std::string& name) {
-  if (shell == "bash") return bash_script(name);
-  if (shell == "zsh") return zsh_script(name);
+std::string completion_script(std::string_view shell, const std::string& name, Commands commands) {
+  if (name != kDdprunName) commands = {};
+  if (shell == "bash") return bash_script(name, commands);
+  if (shell == "zsh") return zsh_script(name, commands);
   if (shell == "tcsh") return tcsh_script(name);
   DDPRUN_ASSERT(shell == "fish");
-  return fish_script(name);
+  return fish_script(name, commands);
 }
 
 }  // namespace ddprun

@@ -22,7 +22,7 @@
 #pragma pop_macro("NDEBUG")
 
 #include "agent/proc/directory.hpp"
-#include "launcher/options/nearest.hpp"
+#include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/options/values.hpp"
 

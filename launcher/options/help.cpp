@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/program_name.hpp"
-#include "launcher/commands/table.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace ddprun {
@@ -89,18 +88,23 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t col
   return wrapper.finish();
 }
 
+std::string usage_of(const CommandSpec& command) {
+  return std::string(command.name) + (command.arguments.empty() ? "" : " ") +
+         std::string(command.arguments);
+}
+
 std::string usage_line() {
   return program_name() + " [options] training_script [training_script_args ...]";
 }
 
-std::string help_text(std::size_t columns) {
+std::string help_text(std::size_t columns, std::span<const CommandSpec> commands) {
   columns = std::clamp(columns, kColumnsMin, kColumnsMax);
   std::string text = wrapped(usage_line(), 0, columns);
   for (const std::string_view paragraph : kIntroduction) {
     text += "\n" + wrapped(std::string(paragraph), 0, columns);
   }
   text += "\n" + wrapped("Commands (docs/COMMANDS.md):", 0, columns);
-  for (const CommandSpec& command : all_commands()) {
+  for (const CommandSpec& command : commands) {
     text += wrapped("ddprun " + usage_of(command), kOptionIndent, columns) +
             wrapped(std::string(command.help), kTextIndent, columns);
   }

@@ -1,12 +1,16 @@
-// The text of --help, generated from the option table, and what the manual shares with it. Pure.
+// The texts that are generated from the option table: --help, what the manual shares with it, and
+// completions. Pure.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/environment.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace ddprun {
@@ -35,6 +39,15 @@ inline constexpr std::string_view kExitCodes =
     "command line, 127 for a missing program, 126 for one that cannot be executed; "
     "docs/EXIT_CODES.md lists all.";
 
+struct CommandSpec {
+  std::string_view name = {};
+  std::string_view arguments = {};  // as --help shows them
+  std::string_view help = {};       // one or two sentences
+  int (*run)(const std::vector<std::string>& arguments, const Environment& environment) = nullptr;
+};
+/// "status RUN [--json]".
+[[nodiscard]] std::string usage_of(const CommandSpec& command);
+
 /// "-r, --redirects MASK" or "--log-dir, --log_dir DIR".
 [[nodiscard]] std::string spellings(const OptionSpec& option);
 /// Its help with the default and the variable.
@@ -44,10 +57,15 @@ inline constexpr std::string_view kExitCodes =
 [[nodiscard]] std::string usage_line();
 
 /// No line is longer than `columns` (at least 40). Ends with a newline.
-[[nodiscard]] std::string help_text(std::size_t columns);
+[[nodiscard]] std::string help_text(std::size_t columns, std::span<const CommandSpec> commands);
 
 /// `text`, wrapped at blanks to lines of at most `columns`, each indented by `indent`; a word that
 /// is too long gets its own line and is broken if necessary.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns);
+
+/// What --print-completion prints for `shell`, one of the choices of that option; it completes the
+/// program `name`, which takes `commands` only if it is called ddprun.
+[[nodiscard]] std::string completion_script(std::string_view shell, const std::string& name,
+                                            std::span<const CommandSpec> commands);
 
 }  // namespace ddprun

@@ -1,4 +1,4 @@
-#include "launcher/options/nearest.hpp"
+#include "launcher/options/scan.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/program_name.hpp"
-#include "launcher/options/nearest.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun {

@@ -6,8 +6,7 @@
 #include "base/address.hpp"
 #include "base/private_file.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/rendezvous/backends.hpp"
-#include "launcher/rendezvous/several_nodes.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 

@@ -6,8 +6,7 @@
 #include "base/assert.hpp"
 #include "base/limits.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/rendezvous/backends.hpp"
-#include "launcher/rendezvous/several_nodes.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 namespace {

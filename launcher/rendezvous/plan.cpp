@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
-#include "launcher/home_secret.hpp"
+#include "base/address.hpp"
+#include "base/limits.hpp"
+#include "base/printable.hpp"
+#include "launcher/machine/secrets.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/rendezvous/backends.hpp"
-#include "launcher/rendezvous/several_nodes.hpp"
 
 namespace ddprun {
+
 namespace {
 
 /// torchrun's rule since 2.12: a plain run on one node is standalone.
@@ -115,6 +117,128 @@ Result<RendezvousPlan> plan_rendezvous(const Request& request, const Machine& ma
   plan->store.open = request.rendezvous.store_open;
   plan->warnings = conf_warnings(request.rendezvous.conf);
   return plan;
+}
+
+namespace {
+
+/// Run id, role and restarts have the bounds of the link.
+Result<void> check_sent_values(const Request& request, const NodeRange& nodes) {
+  const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
+                            " bytes, the most that is sent to other nodes";
+  const Setting<std::string>& run_id = request.rendezvous.run_id;
+  if (run_id.value.empty() && nodes.max > 1) {
+    return usage("an empty --rdzv-id cannot name a run of several nodes");
+  }
+  if (printable(run_id.value) != run_id.value) {
+    return usage(run_id.quoted() +
+                 " has control characters or is not UTF-8, so it cannot name a run of several "
+                 "nodes");
+  }
+  if (run_id.value.size() > kNameBytesMax) return usage("the run id (--rdzv-id)" + bound);
+  if (request.workers.role.size() > kNameBytesMax) return usage("the name of --role" + bound);
+  if (request.stopping.config.max_restarts > kRestartsMax) {
+    return usage(request.stopping.max_restarts.shown() + " is more than " +
+                 std::to_string(kRestartsMax));
+  }
+  return {};
+}
+
+/// --local-addr: what other nodes are told, and where this one listens. They know better what a
+/// name means that is loopback here; an address that no interface has is forwarded to one.
+Result<void> take_local_addr(RendezvousPlan& plan, const Setting<std::string>& local_addr,
+                             const Machine& machine) {
+  if (local_addr.value.empty()) return {};
+  auto host = parse_host(local_addr.value, local_addr.shown());
+  if (!host) return host.error();
+  if (is_wildcard_address(*host)) return {};
+  plan.rendezvous->address = *host;
+  const Whereabouts found = machine.locate(*host);
+  if (found.place != Whereabouts::Place::kHere) {
+    plan.notes.push_back(local_addr.shown() +
+                         " is not an address of this machine: other nodes are told to use it, and "
+                         "it has to be forwarded here");
+  } else if (named_loopback(*host) || !is_loopback_literal(found.literal)) {
+    plan.rendezvous->address = found.literal;
+    plan.store.listen_addr = found.literal;
+  }
+  return {};
+}
+
+RendezvousConfig rendezvous_config(const SeveralNodes& several, const RendezvousConf& conf,
+                                   ConfUse use) {
+  RendezvousConfig config;
+  config.coordinator = several.coordinator;
+  config.hosts = several.hosts;
+  config.etcd = several.etcd;
+  config.master = several.master;
+  // Where the workers' store has a fixed address, that is on the coordinator's node.
+  config.fails_over = !several.etcd && several.master == MasterChoice::kRound;
+  config.stands_by = config.fails_over && conf.is_host.value_or(true);
+  config.nodes_min = several.nodes.min;
+  config.nodes_max = several.nodes.max;
+  config.node_rank = several.node_rank;
+  config.scheduler_index = several.scheduler_index;
+  apply(conf, use, config);
+  return config;
+}
+
+}  // namespace
+
+Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Request& request,
+                                          const Machine& machine) {
+  auto sent = check_sent_values(request, several.nodes);
+  if (!sent) return sent.error();
+  const bool is_static = several.master == MasterChoice::kFixed;
+  const ConfUse use = is_static      ? ConfUse::kStatic
+                      : several.etcd ? ConfUse::kEtcd
+                                     : ConfUse::kElastic;
+  const CoordinatorAddress& coordinator = several.coordinator;
+  const RendezvousRequest& asked = request.rendezvous;
+  RendezvousPlan plan;
+  name_run(plan, asked.run_id, machine);
+  plan.rendezvous = rendezvous_config(several, asked.conf.value, use);
+  // With static each node counts its ranks by its own command line, also under torchrun.
+  plan.rendezvous->run_is_named = !is_static && asked.run_id.value != kDefaultRunId;
+  plan.notes = conf_notes(asked.conf, use);
+  if (is_static) {
+    plan.store.master_addr = coordinator.host;
+    plan.store.master_port = coordinator.port;
+  } else {
+    auto taken = take_local_addr(plan, asked.local_addr, machine);
+    if (!taken) return taken.error();
+    plan.store.host = asked.store_host;
+  }
+  if (!several.runs_coordinator) return plan;
+  // Agents that are given an address come to that one; a name may be another address elsewhere.
+  const bool narrow = !several.own_by_loopback && is_address_literal(coordinator.host) &&
+                      plain_literal(coordinator.host) == plan.store.listen_addr;
+  const std::string bind = narrow ? plan.store.listen_addr : "";
+  plan.coordinator = {*several.runs_coordinator, bind, coordinator.port};
+  if (several.own_by_loopback) {
+    plan.rendezvous->coordinator.host = machine.locate("localhost").literal;
+    plan.rendezvous->given_host = coordinator.host;
+    if (is_static) plan.store.master_addr = plan.rendezvous->coordinator.host;
+  }
+  return plan;
+}
+
+Error port_of_kernel(const std::string& shown) {
+  return usage(shown +
+               ": port 0 lets the kernel choose, and other nodes would not know it; pass one, " +
+               std::to_string(kC10dPort) + " for example");
+}
+
+Error no_such_rank(const Origin& rank, const std::string& nodes, int count) {
+  return usage(rank.shown() + ": " + nodes + " have the ranks 0 to " + std::to_string(count - 1));
+}
+
+void name_run(RendezvousPlan& plan, const Setting<std::string>& run_id, const Machine& machine) {
+  plan.run_id_is_new = run_id.value.empty();
+  plan.run_id = RunId(plan.run_id_is_new ? machine.random_id() : run_id.value);
+}
+
+void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {
+  if (!names.empty()) plan.notes.push_back(names + " not used: " + why);
 }
 
 }  // namespace ddprun

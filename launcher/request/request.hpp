@@ -23,6 +23,14 @@ namespace ddprun {
 
 inline constexpr std::uint16_t kC10dPort = 29400;  // the defaults, as in torchrun
 inline constexpr std::uint16_t kStaticPort = 29500;
+// The default rendezvous port is derived from the job and lies in this range, so that runs of
+// several jobs on one node use different ports. Below the kernel's ephemeral range (32768) and
+// torchrun's 29400 and 29500. The size is a prime.
+inline constexpr std::uint16_t kSchedulerPortFirst = 21000;
+inline constexpr std::uint16_t kSchedulerPortCount = 7993;
+inline constexpr std::uint16_t kSchedulerPortLast = kSchedulerPortFirst + kSchedulerPortCount - 1;
+static_assert(kSchedulerPortLast < 29400);
+
 inline constexpr const char* kLoopbackV4 = "127.0.0.1";
 inline constexpr const char* kLoopbackV6 = "::1";
 

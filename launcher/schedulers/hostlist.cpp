@@ -1,4 +1,4 @@
-#include "launcher/schedulers/hostlist.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include <algorithm>
 #include <cstdint>

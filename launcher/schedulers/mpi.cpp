@@ -1,4 +1,4 @@
-#include "launcher/schedulers/mpi.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,6 @@
 
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/schedulers/hostlist.hpp"
 
 namespace ddprun {
 namespace {

@@ -5,9 +5,6 @@
 
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/schedulers/hostlist.hpp"
-#include "launcher/schedulers/mpi.hpp"
-#include "launcher/schedulers/slurm.hpp"
 
 namespace ddprun {
 namespace {

@@ -2,6 +2,7 @@
 // variables only, without a library or command of the scheduler. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,17 +10,11 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "base/limits.hpp"
 #include "base/result.hpp"
+#include "launcher/request/request.hpp"
 
 namespace ddprun {
-
-// The default rendezvous port is derived from the job and lies in this range, so that runs of
-// several jobs on one node use different ports. Below the kernel's ephemeral range (32768) and
-// torchrun's 29400 and 29500. The size is a prime.
-inline constexpr std::uint16_t kSchedulerPortFirst = 21000;
-inline constexpr std::uint16_t kSchedulerPortCount = 7993;
-inline constexpr std::uint16_t kSchedulerPortLast = kSchedulerPortFirst + kSchedulerPortCount - 1;
-static_assert(kSchedulerPortLast < 29400);
 
 struct Placement {
   std::string job;  // for sentences: "Slurm step 12.0"
@@ -30,7 +25,7 @@ struct Placement {
   std::vector<std::string> hosts;
   std::string list;        // the hosts as the scheduler writes them, for sentences
   std::string run_id;      // the same on every node; empty if the scheduler has no name for the job
-  std::uint16_t port = 0;  // the same on every node, from the range above
+  std::uint16_t port = 0;  // the same on every node, of kSchedulerPortCount
 };
 
 /// What started this process: the scheduler's daemon, or an interactive shell.
@@ -57,5 +52,52 @@ inline constexpr const char* kStandaloneHere = "--standalone runs on this node o
 
 /// The number of GPUs assigned to this task on this node; nullopt if none or unknown.
 [[nodiscard]] std::optional<int> allocated_gpus(const Environment& environment);
+
+// Compressed lists of host names, as Slurm and Open MPI write them to the environment. Pure.
+
+// Maximum number of names in a list, and of bytes in a name (DNS); more is an error.
+inline constexpr std::size_t kHostlistMax = kNodesMax;
+inline constexpr std::size_t kHostBytesMax = kNameBytesMax;
+
+/// Expands "n[1-3,07-09],gpu-a[0-1]b[2-3],x" like `scontrol show hostnames`: a range keeps the
+/// width of its first number, several brackets form a product whose last factor varies fastest.
+/// Names consist of letters, digits, '-', '_' and '.'. The sentence of an error starts with the
+/// list.
+[[nodiscard]] Result<std::vector<std::string>> expand_hostlist(std::string_view text);
+
+/// Converts Open MPI's orte_node_regex, "vm,node[2:1-3]-ib@0(4)", to Slurm's notation:
+/// "vm,node[01-03]-ib". Any other text is returned unchanged.
+[[nodiscard]] std::string hostlist_of_node_regex(std::string_view text);
+
+// The placement from Slurm's variables (srun, salloc, sbatch; Slurm 14 and later). Pure.
+
+/// The placement in a step started by srun. See find_placement().
+[[nodiscard]] Result<std::optional<Placement>> slurm_placement(const Environment& environment,
+                                                               Parent parent);
+
+/// The maximum of "2(x3),1", Slurm's tasks per node; nullopt for any other text.
+[[nodiscard]] std::optional<int> most_tasks_per_node(std::string_view text);
+
+/// The port of a step's run. The first 61 steps of a job have different ports, and so do the first
+/// steps of 7993 consecutive jobs.
+[[nodiscard]] std::uint16_t slurm_port(std::uint64_t job, std::uint64_t step);
+
+// The placement of a ddprun started by mpirun, from the variables of Open MPI or of PMI, which
+// MPICH, Intel MPI and others set. Pure.
+
+/// For Open MPI's mpirun, version 4 and later. The first host follows from the list of its daemons
+/// (Open MPI 5: from mpirun's own host) and this process's position in it; otherwise `hosts` is
+/// empty.
+[[nodiscard]] Result<std::optional<Placement>> openmpi_placement(const Environment& environment);
+
+/// For Hydra (MPICH, Intel MPI) and other launchers with PMI_RANK and PMI_SIZE, which do not list
+/// the hosts.
+[[nodiscard]] Result<std::optional<Placement>> pmi_placement(const Environment& environment);
+
+/// True for Hydra, false for a scheduler that also uses PMI.
+[[nodiscard]] bool is_started_by_hydra(const Environment& environment);
+
+/// A port from kSchedulerPortFirst on, derived from the name.
+[[nodiscard]] std::uint16_t port_of_name(std::string_view name);
 
 }  // namespace ddprun

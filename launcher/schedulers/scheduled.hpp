@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "launcher/machine.hpp"
+#include "launcher/machine/machine.hpp"
 #include "launcher/request/request.hpp"
 
 namespace ddprun {

@@ -1,4 +1,4 @@
-#include "launcher/schedulers/slurm.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,6 @@
 #include "base/count_text.hpp"
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/schedulers/hostlist.hpp"
 
 namespace ddprun {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/workers/command.hpp"
+#include "launcher/workers/config.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "launcher/workers/command_identity.hpp"
+#include "launcher/workers/config.hpp"
 
 #include <algorithm>
 #include <array>

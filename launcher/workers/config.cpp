@@ -1,14 +1,41 @@
 #include "launcher/workers/config.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "base/count_text.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/workers/command.hpp"
-#include "launcher/workers/command_identity.hpp"
-#include "launcher/workers/threads.hpp"
 
 namespace ddprun {
+
+namespace {
+
+// Six workers with a sixth of a CPU each have one.
+constexpr double kRounding = 1e-6;
+
+}  // namespace
+
+std::vector<int> threads_of_workers(int workers, const SharedCpus& cpus) {
+  std::map<int, int> sharers;  // of a CPU
+  for (const CpuSet& set : cpus.bound) {
+    for (const int cpu : set) ++sharers[cpu];
+  }
+  std::vector<int> threads;
+  for (int worker = 0; worker < workers; ++worker) {
+    double share = static_cast<double>(cpus.allowed) / workers;
+    if (!cpus.bound.empty()) {
+      share = 0;
+      for (const int cpu : cpus.bound.at(static_cast<std::size_t>(worker))) {
+        share += 1.0 / sharers.at(cpu);
+      }
+    }
+    if (cpus.quota) share = std::min(share, *cpus.quota / workers);
+    threads.push_back(std::max(1, static_cast<int>(std::floor(share + kRounding))));
+  }
+  return threads;
+}
+
 namespace {
 
 using Gpus = std::vector<GpuDevice>;
@@ -169,6 +196,41 @@ std::vector<std::string> notes_on_devices(const WorkerRequest& request,
   return {request.gpus.shown() + ": " +
           (share ? "workers share devices" : "CUDA shows a process one MIG instance") +
           ", so each worker sees one device and LOCAL_RANK=0, as with --virtual-local-rank"};
+}
+
+WarmConfig configure_warm(const WarmRequest& request, const LaunchConfig& launch,
+                          const Machine& machine) {
+  WarmConfig config = request.config;
+  const auto python = choose_python(machine);
+  const std::vector<std::string>& command = launch.workers.command;
+  // The interpreter is the one that ddprun chose, with the one option that ddprun gives it: others,
+  // such as -E, could keep it from importing the hook, and the template would run the program.
+  const bool chosen =
+      python && command.size() >= 3 && command[0] == python->path && command[1] == "-u";
+  if (chosen && shown_command(command)[2] == "--run-path") {
+    config.refused = "--run-path starts a Python program of ddprun's, which runs the script";
+    return config;
+  }
+  if (!chosen || (command[2].starts_with("-") && command[2] != "-m")) {
+    config.refused = "the workers do not run under the Python that ddprun chooses, as it runs them";
+    return config;
+  }
+  const bool restarts = launch.stopping.max_restarts > 0 || launch.rendezvous.has_value();
+  if (!restarts && !config.first) {
+    config.refused = "no worker is ever started again, because --max-restarts is 0";
+    return config;
+  }
+  if (!launch.workers.cpus.empty()) {
+    config.refused = "--numa-binding starts each worker on CPUs of its own";
+    return config;
+  }
+  const int gpus = request.force ? 0 : machine.count_gpus();
+  if (gpus > 0) {
+    config.refused = count_text(gpus, "GPU") + (gpus == 1 ? " is" : " are") +
+                     " visible, and a module that uses one while it is imported cannot be shared; "
+                     "--warm=force tries it";
+  }
+  return config;
 }
 
 }  // namespace ddprun

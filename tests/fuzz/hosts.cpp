@@ -1,7 +1,7 @@
 // Texts of schedulers and command lines: lists of hosts, endpoints, --nnodes and --rdzv-conf.
 #include "base/limits.hpp"
 #include "launcher/request/request.hpp"
-#include "launcher/schedulers/hostlist.hpp"
+#include "launcher/schedulers/placement.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace ddprun;

@@ -1,5 +1,5 @@
 // The file in which the nodes of a run agree on the coordinator's address.
-#include "launcher/agreed_file.hpp"
+#include "launcher/machine/machine.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 // When two nodes run the same program.
-#include "launcher/workers/command_identity.hpp"
+#include "launcher/workers/config.hpp"
 
 #include "base/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"

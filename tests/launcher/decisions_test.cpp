@@ -1,9 +1,9 @@
 // --verbose: each decision of the start with its reason.
-#include "launcher/decisions.hpp"
+#include "launcher/dry_run.hpp"
 
 #include <algorithm>
 
-#include "launcher/console_choice.hpp"
+#include "launcher/workers/config.hpp"
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/support/secret.hpp"
 

@@ -1,5 +1,5 @@
 // --rdzv-backend=etcd-v3: the servers, the user, what is refused.
-#include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 #include <sys/stat.h>
 

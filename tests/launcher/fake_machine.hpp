@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "launcher/configure.hpp"
-#include "launcher/machine.hpp"
+#include "launcher/machine/machine.hpp"
 #include "tests/launcher/outcome.hpp"
 
 namespace ddprun::test {

@@ -3,11 +3,12 @@
 
 #include <sstream>
 
+#include "launcher/commands/table.hpp"
 #include "launcher/options/option_table.hpp"
 #include "tests/support/catch.hpp"
 
 TEST_CASE("help lists every option in both spellings, with its variable") {
-  const std::string text = ddprun::help_text(80);
+  const std::string text = ddprun::help_text(80, ddprun::all_commands());
   for (const auto& option : ddprun::all_options()) {
     CHECK_THAT(text, ContainsSubstring(ddprun::dashed(option)));
     CHECK_THAT(text, ContainsSubstring(ddprun::underscored(option)));
@@ -17,7 +18,7 @@ TEST_CASE("help lists every option in both spellings, with its variable") {
 
 TEST_CASE("help fits the terminal, however narrow") {
   for (const std::size_t columns : {std::size_t{40}, std::size_t{80}, std::size_t{100}}) {
-    std::istringstream lines(ddprun::help_text(columns));
+    std::istringstream lines(ddprun::help_text(columns, ddprun::all_commands()));
     for (std::string line; std::getline(lines, line);) {
       INFO(line);
       CHECK(line.size() <= columns);

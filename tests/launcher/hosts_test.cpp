@@ -1,5 +1,5 @@
 // --hosts: one list for every node, in which each finds its position.
-#include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 #include "tests/launcher/fake_machine.hpp"
 

@@ -1,6 +1,6 @@
 // The log options.
-#include "launcher/console_choice.hpp"
 #include "launcher/options/values.hpp"
+#include "launcher/workers/config.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using namespace ddprun;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/options/nearest.hpp"
 #include "launcher/options/option_table.hpp"
 #include "tests/launcher/outcome.hpp"
 

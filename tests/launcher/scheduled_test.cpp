@@ -1,5 +1,5 @@
 // What the scheduler supplies to a command line, and what it leaves alone.
-#include "launcher/schedulers/slurm.hpp"
+#include "launcher/schedulers/placement.hpp"
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/launcher/schedulers/captured.hpp"
 #include "tests/support/sentences.hpp"

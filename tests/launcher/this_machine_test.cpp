@@ -1,5 +1,5 @@
 // The facts of this machine: kinds of files, own addresses, identifiers.
-#include "launcher/this_machine.hpp"
+#include "launcher/machine/this_machine.hpp"
 
 #include <sys/stat.h>
 

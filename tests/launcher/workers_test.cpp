@@ -1,6 +1,6 @@
 // How many workers, how many threads each, which device each.
 #include "base/limits.hpp"
-#include "launcher/workers/threads.hpp"
+#include "launcher/workers/config.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using namespace ddprun;

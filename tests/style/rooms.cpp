@@ -59,7 +59,7 @@ const std::vector<Room> kRooms{
      kAll,
      Core::kPure},
     {"launcher/",
-     {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
+     {"base/", "agent/", "rendezvous/coordinator/", "launcher/"},
      {kProcess, kTorch, kTensor}},
     // The processes above the agent: little memory, so nothing of Asio or the log.
     {"launcher/front/", {"base/", "agent/proc/"}, kAll},
@@ -69,6 +69,41 @@ const std::vector<Room> kRooms{
     {"tests/", {"*"}, {}},
     {"bench/", {"*"}, {}},
     {"examples/", {"*"}, {}},
+};
+
+// The command line: options < request < machine < {schedulers, rendezvous, workers} < configure <
+// commands < the program.
+const std::vector<Room> kLauncherRooms{
+    {"launcher/options/", {"base/", "agent/proc/directory"}, kAll},
+    {"launcher/request/",
+     {"base/", "agent/config/", "agent/proc/numa", "rendezvous/coordinator/status_access",
+      "launcher/options/"},
+     kAll,
+     Core::kPure},
+    {"launcher/machine/",
+     {"base/", "agent/devices/", "agent/proc/", "launcher/options/", "launcher/request/"},
+     kAll},
+    {"launcher/schedulers/",
+     {"base/", "launcher/options/", "launcher/request/", "launcher/machine/machine"},
+     kAll,
+     Core::kPure},
+    {"launcher/rendezvous/",
+     {"base/", "agent/config/", "launcher/options/", "launcher/request/", "launcher/machine/"},
+     kAll},
+    {"launcher/workers/",
+     {"base/", "agent/config/", "agent/devices/", "agent/proc/numa", "launcher/options/",
+      "launcher/request/", "launcher/machine/machine"},
+     kAll,
+     Core::kPure},
+    {"launcher/configure",
+     {"base/", "agent/config/", "agent/coordinate/preview", "launcher/options/",
+      "launcher/request/", "launcher/machine/machine", "launcher/schedulers/",
+      "launcher/rendezvous/", "launcher/workers/"},
+     kAll},
+    {"launcher/commands/",
+     {"base/", "agent/control/", "agent/explain/", "agent/proc/", "launcher/options/",
+      "launcher/machine/", "launcher/configure"},
+     {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}},
 };
 
 // The agent decides here, without a process or a socket.
@@ -142,7 +177,7 @@ const std::vector<Room> kAgentRooms{
 
 const Room* room_of(std::string_view path) {
   const Room* best = nullptr;
-  for (const auto* rooms : {&kRooms, &kPureAgentRooms, &kAgentRooms}) {
+  for (const auto* rooms : {&kRooms, &kLauncherRooms, &kPureAgentRooms, &kAgentRooms}) {
     for (const Room& room : *rooms) {
       if (path.starts_with(room.path) && (!best || room.path.size() > best->path.size())) {
         best = &room;

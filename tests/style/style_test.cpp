@@ -36,6 +36,8 @@ TEST_CASE("a room that includes against the direction is named") {
   CHECK(broken_rules("trainer/a.cpp", "#include \"base/result.hpp\"\n") == "include");
   CHECK(broken_rules("worker_api/a.cpp", "#include \"base/result.hpp\"\n") == "include");
   CHECK(broken_rules("launcher/a.cpp", "#include \"worker_api/ddprun_worker.h\"\n") == "include");
+  CHECK(broken_rules("launcher/options/a.cpp", "#include \"launcher/request/request.hpp\"\n") ==
+        "include");
 }
 
 TEST_CASE("includes along the direction are fine") {

@@ -1,5 +1,5 @@
 // Slurm's and Open MPI's compressed lists of hosts.
-#include "launcher/schedulers/hostlist.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include "tests/launcher/outcome.hpp"
 

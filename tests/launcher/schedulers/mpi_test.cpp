@@ -1,5 +1,5 @@
 // The variables of Open MPI's and MPICH's mpirun, as real runs had them.
-#include "launcher/schedulers/mpi.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include "tests/launcher/schedulers/captured.hpp"
 #include "tests/support/sentences.hpp"

@@ -1,5 +1,5 @@
 // Slurm's variables, as real runs had them.
-#include "launcher/schedulers/slurm.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include <set>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/machine.hpp"
+#include "launcher/machine/machine.hpp"
 
 namespace ddprun {
 

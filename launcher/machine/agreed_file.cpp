@@ -1,4 +1,4 @@
-#include "launcher/agreed_file.hpp"
+#include "launcher/machine/machine.hpp"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "launcher/this_machine.hpp"
+#include "launcher/machine/this_machine.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,10 +19,9 @@
 #include "agent/proc/cgroup.hpp"
 #include "base/address.hpp"
 #include "base/random_uuid.hpp"
-#include "launcher/agreed_file.hpp"
-#include "launcher/home_secret.hpp"
+#include "launcher/machine/machine.hpp"
+#include "launcher/machine/secrets.hpp"
 #include "launcher/request/request.hpp"
-#include "launcher/schedulers/munge.hpp"
 
 namespace ddprun {
 namespace {

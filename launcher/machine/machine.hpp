@@ -2,6 +2,7 @@
 // Tests provide their own. Thread rule: the launcher's thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,9 +12,28 @@
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "base/secret.hpp"
-#include "launcher/agreed_file.hpp"
 
 namespace ddprun {
+
+// A file in which the nodes of a run agree on a line: that of the first one to write. It may be on
+// a file system that they share, and serve several runs, one after another or together. Thread
+// rule: any; other processes write it at the same time.
+
+inline constexpr std::chrono::milliseconds kLockMax = std::chrono::seconds(10);
+
+enum class Agree {
+  kWrite,
+  kLook,  // leaves the file as it is: empty where no line stands there
+};
+
+/// The line of `key` in the file: `line`, unless there is another one already. The file is created
+/// where it is missing. kLook has the same errors. Neither has a line end, and `key` no blank.
+/// Errors: kUsage with a sentence that names the path, for what cannot be opened, written or locked
+/// in time, and for the file of another program, or of another user where all may write.
+[[nodiscard]] Result<std::string> agree_on_line(const std::string& path, const std::string& key,
+                                                const std::string& line,
+                                                Agree agree = Agree::kWrite,
+                                                std::chrono::milliseconds lock_max = kLockMax);
 
 /// How to run a file, according to its contents.
 enum class FileKind {
@@ -60,7 +80,7 @@ class Machine {
       NumaMode mode, const std::vector<std::string>& devices, int workers) const = 0;
   /// What `host` (a name or a literal) refers to. May block in the resolver.
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
-  /// agree_on_line() of launcher/agreed_file.hpp.
+  /// agree_on_line().
   [[nodiscard]] virtual Result<std::string> agreed_line(const std::string& path,
                                                         const std::string& key,
                                                         const std::string& line,
@@ -70,7 +90,7 @@ class Machine {
                                                        const std::string& shown) const = 0;
   /// What DDPRUN_SECRET said when this process began; null: it was unset.
   [[nodiscard]] virtual Result<SharedSecret> secret_of_variable() const = 0;
-  /// read_home_secret() of launcher/home_secret.hpp.
+  /// read_home_secret() of launcher/machine/secrets.hpp.
   [[nodiscard]] virtual Result<SharedSecret> secret_at_home() const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
