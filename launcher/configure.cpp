@@ -9,7 +9,7 @@
 #include "launcher/options/settings.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/request/request.hpp"
-#include "launcher/schedulers/scheduled.hpp"
+#include "launcher/schedulers/placement.hpp"
 #include "launcher/workers/config.hpp"
 
 namespace ddprun {

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "agent/proc/spawn.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 
@@ -26,21 +27,6 @@ struct Running {
   std::optional<Child> child;
   asio::posix::stream_descriptor output;
   asio::steady_timer limit;
-};
-
-/// Closes a descriptor of this process.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
 };
 
 bool start(Running& running, const asio::any_io_executor& executor, const Tool& tool) {

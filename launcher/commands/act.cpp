@@ -10,7 +10,6 @@
 #include "base/exit_status.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/table.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun::commands {
@@ -99,7 +98,7 @@ int stop_run(const FoundRun& run, const std::string& name, const StopOrder& orde
     return print("run " + text_in(run.status, "run_id") + asked_text(run, order));
   }
   const Answer outcome = answer_of(asked, std::nullopt);
-  if (process.get() >= 0) wait_for_end(process.get());
+  if (process.number() >= 0) wait_for_end(process.number());
   return report_outcome(run, order, outcome);
 }
 

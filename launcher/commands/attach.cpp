@@ -17,7 +17,6 @@
 #include "base/write_all.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/table.hpp"
 
 namespace ddprun::commands {
 
@@ -50,9 +49,9 @@ Files open_consoles_of(std::int64_t pid) {
                                    [&](const auto& one) { return is_same(one->facts, facts); });
     if (known) continue;
     auto file = std::make_unique<Followed>(::open(path.c_str(), O_RDONLY | O_CLOEXEC), number);
-    if (file->file.get() < 0) continue;
+    if (file->file.number() < 0) continue;
     file->facts = facts;
-    ::lseek(file->file.get(), std::max<off_t>(0, facts.st_size - kShownFirst), SEEK_SET);
+    ::lseek(file->file.number(), std::max<off_t>(0, facts.st_size - kShownFirst), SEEK_SET);
     files.push_back(std::move(file));
   }
   return files;
@@ -74,7 +73,7 @@ int show_more(const Files& files) {
   std::vector<char> piece(static_cast<std::size_t>(kShownFirst));
   for (const auto& one : files) {
     for (;;) {
-      const ssize_t count = ::read(one->file.get(), piece.data(), piece.size());
+      const ssize_t count = ::read(one->file.number(), piece.data(), piece.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return errno;
       if (count == 0) break;
@@ -109,7 +108,7 @@ int attach(const Arguments& arguments, const Environment& environment) {
   if (pid == 0) return fail_silent(*run, arguments.front());
   const std::string name = "run " + text_in(run->status, "run_id");
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
-  if (process.get() < 0) return fail(name + " has ended");
+  if (process.number() < 0) return fail(name + " has ended");
   const Files files = open_consoles_of(pid);
   if (files.empty()) {
     return fail(name +
@@ -123,8 +122,8 @@ int attach(const Arguments& arguments, const Environment& environment) {
   }
   const Descriptor changes(::inotify_init1(IN_CLOEXEC));
   for (const auto& one : files) {
-    const std::string path = "/proc/self/fd/" + std::to_string(one->file.get());
-    if (::inotify_add_watch(changes.get(), path.c_str(), IN_MODIFY) < 0) {
+    const std::string path = "/proc/self/fd/" + std::to_string(one->file.number());
+    if (::inotify_add_watch(changes.number(), path.c_str(), IN_MODIFY) < 0) {
       return fail("cannot watch the output of " + name + ": " + ::strerror(errno));
     }
   }
@@ -132,7 +131,7 @@ int attach(const Arguments& arguments, const Environment& environment) {
       note_line("ATTACH", name + " (pid " + std::to_string(pid) + "); Ctrl-C detaches");
   static_cast<void>(write_all(STDERR_FILENO, note + "\n"));  // the output is what matters
   if (!run->answered) commands::note(silence_text(*run, arguments.front(), ""));
-  const int error = follow(files, changes.get(), process.get());
+  const int error = follow(files, changes.number(), process.number());
   return error == 0 ? kCommandDone : fail("cannot show " + name + ": " + ::strerror(error));
 }
 

@@ -8,7 +8,7 @@
 #include "base/utf8.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/configure.hpp"
-#include "launcher/machine/secrets.hpp"
+#include "launcher/machine/machine.hpp"
 #include "launcher/machine/this_machine.hpp"
 #include "launcher/options/option_table.hpp"
 

@@ -19,7 +19,6 @@
 #include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"
 #include "launcher/commands/commands.hpp"
-#include "launcher/commands/table.hpp"
 
 namespace ddprun::commands {
 
@@ -36,9 +35,9 @@ Error silent(int error) {
 
 Asked send_to(const std::string& path, const control::Request& request) {
   Descriptor socket(control::connect(path, static_cast<int>(control::kAnswerMax.count())));
-  if (socket.get() < 0) return {path, silent(errno)};
+  if (socket.number() < 0) return {path, silent(errno)};
   const std::string line = control::encode(request);
-  const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL);
+  const ssize_t sent = ::send(socket.number(), line.data(), line.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) return {path, silent(sent < 0 ? errno : EPIPE)};
   return {path, std::move(socket)};
 }
@@ -63,8 +62,8 @@ Result<std::string> line_from(const Asked& asked, const AnswerDeadline& deadline
   std::string line;
   std::array<char, 65536> piece{};
   while (line.size() <= control::kAnswerBytesMax) {
-    if (!readable_before(asked.socket->get(), deadline)) return silent(EAGAIN);
-    const int socket = asked.socket->get();
+    if (!readable_before(asked.socket->number(), deadline)) return silent(EAGAIN);
+    const int socket = asked.socket->number();
     const ssize_t seen = ::recv(socket, piece.data(), piece.size(), MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;
     if (seen <= 0) return silent(seen < 0 ? errno : ECONNRESET);

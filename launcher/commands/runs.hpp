@@ -3,39 +3,19 @@
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/control/request.hpp"
+#include "base/descriptor.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 
 namespace ddprun::commands {
-
-class Descriptor {
- public:
-  /// Takes `number` over; negative: none.
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return number_; }
-
- private:
-  int number_;
-};
-
-// The runs of this user on this machine, and how a command asks one. Blocks, each time at most
-// control::kAnswerMax. Thread rule: the launcher's thread.
 
 struct FoundRun {
   std::string socket;               // its path

@@ -11,7 +11,6 @@
 #include "base/duration_text.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
-#include "launcher/commands/table.hpp"
 
 namespace ddprun::commands {
 

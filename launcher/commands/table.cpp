@@ -1,4 +1,4 @@
-#include "launcher/commands/table.hpp"
+#include "launcher/commands/commands.hpp"
 
 #include <signal.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 #include "base/write_all.hpp"
-#include "launcher/commands/commands.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 

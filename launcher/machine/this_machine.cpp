@@ -18,27 +18,13 @@
 #include "agent/devices/level_zero.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "base/address.hpp"
+#include "base/descriptor.hpp"
 #include "base/random_uuid.hpp"
 #include "launcher/machine/machine.hpp"
-#include "launcher/machine/secrets.hpp"
 #include "launcher/request/request.hpp"
 
 namespace ddprun {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 /// The first bytes of a file; empty if it cannot be read, for example a directory.
 std::string first_bytes(const std::string& path) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/commands/table.hpp"
+#include "launcher/commands/commands.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/option_table.hpp"
 #include "rendezvous/coordinator/command_line.hpp"

@@ -6,7 +6,7 @@
 #include "base/address.hpp"
 #include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "launcher/machine/secrets.hpp"
+#include "launcher/machine/machine.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun {

@@ -1,10 +1,9 @@
-#include "launcher/schedulers/scheduled.hpp"
+#include "launcher/schedulers/placement.hpp"
 
 #include <utility>
 
 #include "base/count_text.hpp"
 #include "launcher/options/values.hpp"
-#include "launcher/schedulers/placement.hpp"
 
 namespace ddprun {
 namespace {

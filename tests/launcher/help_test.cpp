@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "launcher/commands/table.hpp"
+#include "launcher/commands/commands.hpp"
 #include "launcher/options/option_table.hpp"
 #include "tests/support/catch.hpp"
 
