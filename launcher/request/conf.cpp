@@ -12,23 +12,78 @@ namespace {
 
 constexpr int kKeepAliveAttemptsMax = 1000;
 
-// The keys: what a value looks like, and where the key has a meaning.
-enum class ConfKeyKind {
-  kTime,      // a positive time
-  kCount,     // a positive number
-  kFraction,  // a number >= 0
-  kSwitch,    // yes or no
-  kStore,     // store_type
-  kEtcd,      // a text, for etcd-v3
-  kFixed,     // has an option of its own
+using Conf = RendezvousConf;
+
+/// The value of a key, and for sentences "--rdzv-conf join_timeout=7".
+struct ConfGiven {
+  std::string value;
+  std::string place;
 };
+
+Result<Duration> conf_time(const ConfGiven& given) {
+  const auto time = parse_positive_time(given.value);
+  if (!time) return usage(given.place + " is not a positive time such as 600, 90s or 10m");
+  if (*time > kDurationMax) return usage(given.place + " is more than a year");
+  return *time;
+}
+
+Result<int> conf_count(const ConfGiven& given) {
+  const auto count = parse_integer(given.value);
+  if (!count || *count <= 0) return usage(given.place + " is not a positive whole number");
+  if (*count <= kKeepAliveAttemptsMax) return static_cast<int>(*count);
+  return usage(given.place + " is more than " + std::to_string(kKeepAliveAttemptsMax));
+}
+
+Result<Duration> conf_fraction(const ConfGiven& given) {
+  if (const auto time = parse_time(given.value)) return *time;
+  return usage(given.place + " is not a time such as 0.5, 3 or 500ms");
+}
+
+/// torchrun's words and those of flags in variables.
+Result<bool> conf_switch(const ConfGiven& given) {
+  const std::string& word = given.value;
+  const bool yes = word == "t" || word == "T" || word == "y" || word == "Y";
+  const bool no = word == "f" || word == "F" || word == "n" || word == "N";
+  const auto on = parse_switch(given.place, yes ? "yes" : no ? "no" : word);
+  if (on) return *on;
+  return usage(given.place + " is neither true nor false");
+}
+
+Result<bool> conf_file_store(const ConfGiven& given) {
+  const std::string type = lower(given.value);
+  if (type == "tcp" || type == "file") return type == "file";
+  return usage(given.place + " is neither tcp nor file");
+}
+
+Result<std::string> conf_protocol(const ConfGiven& given) {
+  std::string protocol = lower(given.value);
+  if (protocol == "http" || protocol == "https") return protocol;
+  return usage(given.place + " is neither http nor https");
+}
+
+Result<std::string> conf_text(const ConfGiven& given) {
+  return given.value;
+}
+
+Result<PemFile> conf_file(const ConfGiven& given) {
+  return PemFile{given.value, given.place};
+}
+
+/// Reads a value into the member to which `members` lead; without any it is only checked.
+template <auto read, auto... members>
+Result<void> to_conf(const ConfGiven& given, Conf& conf) {
+  auto value = read(given);
+  if (!value) return value.error();
+  if constexpr (sizeof...(members) > 0) (conf.*....*members) = std::move(*value);
+  return {};
+}
 
 struct ConfKey {
   std::string_view name;
-  ConfKeyKind kind;
-  std::string_view remark = {};      // kFixed: the option to use
+  Result<void> (*take)(const ConfGiven& given, Conf& conf);  // null: it has an option of its own
   std::string_view elastic_no = {};  // why it does nothing with c10d; empty: it works
   std::string_view static_no = {};   // the same with static
+  std::string_view option = {};      // its own
 };
 
 constexpr std::string_view kNoCounterpart = "ddprun has no such step: a round is one message";
@@ -37,38 +92,43 @@ constexpr std::string_view kSilenceLimits =
     "silence";
 constexpr std::string_view kCoordinatorLimits =
     "join_timeout and coordinator_timeout limit the wait for the coordinator";
+constexpr std::string_view kOfEtcd = "it belongs to etcd-v3";
 
+template <auto member>
+constexpr auto etcd_file = to_conf<conf_file, &Conf::etcd_tls, member>;
+
+// Of etcd: the names of torchrun's etcd backend, and those of its etcd-v2.
 constexpr std::array<ConfKey, 28> kConfKeys{{
-    {"join_timeout", ConfKeyKind::kTime},
-    {"last_call_timeout", ConfKeyKind::kTime, "", "",
+    {"join_timeout", to_conf<conf_time, &Conf::join_timeout>},
+    {"last_call_timeout", to_conf<conf_time, &Conf::last_call_timeout>, "",
      "the static backend waits for all its nodes and for no more"},
-    {"close_timeout", ConfKeyKind::kTime, "", kNoCounterpart, kNoCounterpart},
-    {"heartbeat_timeout", ConfKeyKind::kTime, "", kSilenceLimits, kSilenceLimits},
-    {"read_timeout", ConfKeyKind::kTime, "", kCoordinatorLimits, kCoordinatorLimits},
-    {"keep_alive_interval", ConfKeyKind::kTime},
-    {"keep_alive_max_attempt", ConfKeyKind::kCount},
-    {"coordinator_timeout", ConfKeyKind::kTime},
-    {"cas_backoff_max_seconds", ConfKeyKind::kFraction, "", kNoCounterpart, kNoCounterpart},
-    {"timeout", ConfKeyKind::kTime, "",
+    {"close_timeout", to_conf<conf_time>, kNoCounterpart, kNoCounterpart},
+    {"heartbeat_timeout", to_conf<conf_time>, kSilenceLimits, kSilenceLimits},
+    {"read_timeout", to_conf<conf_time>, kCoordinatorLimits, kCoordinatorLimits},
+    {"keep_alive_interval", to_conf<conf_time, &Conf::keep_alive_interval>},
+    {"keep_alive_max_attempt", to_conf<conf_count, &Conf::keep_alive_max_attempt>},
+    {"coordinator_timeout", to_conf<conf_time, &Conf::coordinator_timeout>},
+    {"cas_backoff_max_seconds", to_conf<conf_fraction>, kNoCounterpart, kNoCounterpart},
+    {"timeout", to_conf<conf_time, &Conf::timeout>,
      "it belongs to the static backend; join_timeout limits the wait for nodes", ""},
-    {"is_host", ConfKeyKind::kSwitch},
-    {"store_type", ConfKeyKind::kStore},
-    {"backend", ConfKeyKind::kFixed, "--rdzv-backend"},
-    {"endpoint", ConfKeyKind::kFixed, "--rdzv-endpoint"},
-    {"run_id", ConfKeyKind::kFixed, "--rdzv-id"},
-    {"min_nodes", ConfKeyKind::kFixed, "--nnodes"},
-    {"max_nodes", ConfKeyKind::kFixed, "--nnodes"},
-    {"local_addr", ConfKeyKind::kFixed, "--local-addr"},
-    {"protocol", ConfKeyKind::kEtcd},
-    {"cacert", ConfKeyKind::kEtcd},
-    {"ca_cert", ConfKeyKind::kEtcd},
-    {"cert", ConfKeyKind::kEtcd},
-    {"ssl_cert", ConfKeyKind::kEtcd},
-    {"key", ConfKeyKind::kEtcd},
-    {"ssl_cert_key", ConfKeyKind::kEtcd},
-    {"user", ConfKeyKind::kEtcd},
-    {"password_file", ConfKeyKind::kEtcd},
-    {"etcd_prefix", ConfKeyKind::kEtcd},
+    {"is_host", to_conf<conf_switch, &Conf::is_host>},
+    {"store_type", to_conf<conf_file_store, &Conf::file_store>},
+    {"backend", nullptr, "", "", "--rdzv-backend"},
+    {"endpoint", nullptr, "", "", "--rdzv-endpoint"},
+    {"run_id", nullptr, "", "", "--rdzv-id"},
+    {"min_nodes", nullptr, "", "", "--nnodes"},
+    {"max_nodes", nullptr, "", "", "--nnodes"},
+    {"local_addr", nullptr, "", "", "--local-addr"},
+    {"protocol", to_conf<conf_protocol, &Conf::protocol>, kOfEtcd, kOfEtcd},
+    {"cacert", etcd_file<&Certificates::ca>, kOfEtcd, kOfEtcd},
+    {"ca_cert", etcd_file<&Certificates::ca>, kOfEtcd, kOfEtcd},
+    {"cert", etcd_file<&Certificates::cert>, kOfEtcd, kOfEtcd},
+    {"ssl_cert", etcd_file<&Certificates::cert>, kOfEtcd, kOfEtcd},
+    {"key", etcd_file<&Certificates::key>, kOfEtcd, kOfEtcd},
+    {"ssl_cert_key", etcd_file<&Certificates::key>, kOfEtcd, kOfEtcd},
+    {"user", to_conf<conf_text, &Conf::user>, kOfEtcd, kOfEtcd},
+    {"password_file", to_conf<conf_text, &Conf::password_file>, kOfEtcd, kOfEtcd},
+    {"etcd_prefix", to_conf<conf_text, &Conf::etcd_prefix>, kOfEtcd, kOfEtcd},
 }};
 
 using ConfPair = std::pair<std::string, std::string>;
@@ -99,111 +159,10 @@ const ConfKey* find_conf_key(std::string_view name) {
   return found == kConfKeys.end() ? nullptr : &*found;
 }
 
-/// Reads one pair into a RendezvousConf.
-class ConfReader {
- public:
-  ConfReader(RendezvousConf& conf, const ConfKey& key, std::string value, std::string option)
-      : conf_(conf),
-        key_(key),
-        value_(std::move(value)),
-        place_(option + " " + std::string(key.name) + "=" + value_) {}
-
-  Result<void> read() {
-    switch (key_.kind) {
-      case ConfKeyKind::kTime:
-        return read_time();
-      case ConfKeyKind::kCount:
-        return read_count();
-      case ConfKeyKind::kFraction:
-        if (parse_time(value_)) return {};
-        return usage(place_ + " is not a time such as 0.5, 3 or 500ms");
-      case ConfKeyKind::kSwitch:
-        return read_switch();
-      case ConfKeyKind::kStore:
-        return read_store();
-      case ConfKeyKind::kEtcd:
-        return read_text();
-      case ConfKeyKind::kFixed:
-        return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
-    }
-    return {};
-  }
-
- private:
-  Result<void> read_time() {
-    const auto time = parse_positive_time(value_);
-    if (!time) return usage(place_ + " is not a positive time such as 600, 90s or 10m");
-    if (*time > kDurationMax) return usage(place_ + " is more than a year");
-    constexpr std::pair<std::string_view, std::optional<Duration> RendezvousConf::*> kFields[]{
-        {"join_timeout", &RendezvousConf::join_timeout},
-        {"last_call_timeout", &RendezvousConf::last_call_timeout},
-        {"keep_alive_interval", &RendezvousConf::keep_alive_interval},
-        {"coordinator_timeout", &RendezvousConf::coordinator_timeout},
-        {"timeout", &RendezvousConf::timeout}};
-    for (const auto& [name, field] : kFields) {
-      if (name == key_.name) conf_.*field = *time;
-    }
-    return {};
-  }
-
-  Result<void> read_count() {
-    const auto count = parse_integer(value_);
-    if (!count || *count <= 0) return usage(place_ + " is not a positive whole number");
-    if (*count > kKeepAliveAttemptsMax) {
-      return usage(place_ + " is more than " + std::to_string(kKeepAliveAttemptsMax));
-    }
-    conf_.keep_alive_max_attempt = static_cast<int>(*count);
-    return {};
-  }
-
-  /// torchrun's words and those of flags in variables.
-  Result<void> read_switch() {
-    const std::string one_letter = value_ == "t" || value_ == "T"   ? "true"
-                                   : value_ == "y" || value_ == "Y" ? "yes"
-                                   : value_ == "f" || value_ == "F" ? "false"
-                                   : value_ == "n" || value_ == "N" ? "no"
-                                                                    : value_;
-    const auto on = parse_switch(place_, one_letter);
-    if (!on) return usage(place_ + " is neither true nor false");
-    conf_.is_host = *on;
-    return {};
-  }
-
-  Result<void> read_store() {
-    const std::string type = lower(value_);
-    if (type != "tcp" && type != "file") return usage(place_ + " is neither tcp nor file");
-    conf_.file_store = type == "file";
-    return {};
-  }
-
-  Result<void> read_text() {
-    if (key_.name == "user") conf_.user = value_;
-    if (key_.name == "password_file") conf_.password_file = value_;
-    if (key_.name == "etcd_prefix") conf_.etcd_prefix = value_;
-    if (key_.name == "protocol") {
-      conf_.protocol = lower(value_);
-      if (conf_.protocol != "http" && conf_.protocol != "https") {
-        return usage(place_ + " is neither http nor https");
-      }
-    }
-    // The names of torchrun's etcd backend, and those of its etcd-v2.
-    const PemFile file{value_, place_};
-    if (key_.name == "cacert" || key_.name == "ca_cert") conf_.etcd_tls.ca = file;
-    if (key_.name == "cert" || key_.name == "ssl_cert") conf_.etcd_tls.cert = file;
-    if (key_.name == "key" || key_.name == "ssl_cert_key") conf_.etcd_tls.key = file;
-    return {};
-  }
-
-  RendezvousConf& conf_;
-  const ConfKey& key_;
-  std::string value_;
-  std::string place_;
-};
-
 std::string known_keys() {
   std::vector<std::string> names;
   for (const ConfKey& key : kConfKeys) {
-    if (key.kind != ConfKeyKind::kFixed) names.emplace_back(key.name);
+    if (key.take != nullptr) names.emplace_back(key.name);
   }
   return joined(names);
 }
@@ -220,7 +179,11 @@ Result<RendezvousConf> parse_conf(const Origin& origin) {
       conf.unknown.push_back(key);
       continue;
     }
-    auto taken = ConfReader(conf, *known, value, origin.name).read();
+    const ConfGiven given{value, origin.name + " " + key + "=" + value};
+    if (known->take == nullptr) {
+      return usage(given.place + " cannot be set here: use " + std::string(known->option));
+    }
+    auto taken = known->take(given, conf);
     if (!taken) return taken.error();
     conf.keys.push_back(key);
   }
@@ -246,8 +209,7 @@ std::vector<std::string> conf_notes(const Setting<RendezvousConf>& conf, ConfUse
     if (key == "timeout" && use == ConfUse::kStatic && conf.value.join_timeout) {
       why = "join_timeout is given too";
     }
-    const bool is_etcd = known->kind == ConfKeyKind::kEtcd;
-    if (is_etcd && use != ConfUse::kEtcd) why = "it belongs to etcd-v3";
+    if (why == kOfEtcd && use == ConfUse::kEtcd) why.clear();
     if (!why.empty()) notes.push_back(conf.name + " " + key + " not used: " + why);
   }
   return notes;
