@@ -38,7 +38,9 @@ enum class Called {
   return called == Called::kLaunch ? kLaunchName : kDdprunName;
 }
 
-struct ShowHelp {};
+struct ShowHelp {
+  bool brief = false;  // -h
+};
 struct ShowVersion {};
 struct ShowCompletion {
   std::string shell;

@@ -170,8 +170,10 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
   if (const auto* completion = std::get_if<ShowCompletion>(&*intent)) {
     return print(completion_script(completion->shell, program_name(), all_commands()), environment);
   }
-  const bool help = std::holds_alternative<ShowHelp>(*intent);
-  return print(help ? help_text(terminal_columns(environment), all_commands()) : kVersionText,
+  const auto* help = std::get_if<ShowHelp>(&*intent);
+  if (help == nullptr) return print(kVersionText, environment);
+  const std::size_t columns = terminal_columns(environment);
+  return print(help->brief ? brief_help_text(columns) : help_text(columns, all_commands()),
                environment);
 }
 

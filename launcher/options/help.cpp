@@ -14,6 +14,8 @@ constexpr std::size_t kColumnsMin = 40;
 constexpr std::size_t kColumnsMax = 100;  // longer lines are hard to read
 constexpr std::size_t kOptionIndent = 2;
 constexpr std::size_t kTextIndent = 6;
+constexpr std::size_t kBriefColumns = 80;  // fewer: names and texts of -h on lines of their own
+constexpr std::size_t kBriefIndent = 40;   // of its texts
 
 class Wrapper {
  public:
@@ -56,6 +58,13 @@ std::string defaults(const OptionSpec& option) {
   return text.empty() ? "" : " [" + text + "]";
 }
 
+/// "-m, --module", `others` and what the value is called.
+std::string spelled(const OptionSpec& option, const std::string& others = "") {
+  const std::string letter = option.letter == 0 ? "" : std::string("-") + option.letter + ", ";
+  const std::string value = option.metavar.empty() ? "" : " " + std::string(option.metavar);
+  return letter + dashed(option) + others + value;
+}
+
 std::string entry(const OptionSpec& option, std::size_t columns) {
   return wrapped(spellings(option), kOptionIndent, columns) +
          wrapped(description(option), kTextIndent, columns);
@@ -64,12 +73,8 @@ std::string entry(const OptionSpec& option, std::size_t columns) {
 }  // namespace
 
 std::string spellings(const OptionSpec& option) {
-  std::string text;
-  if (option.letter != 0) text = std::string("-") + option.letter + ", ";
-  text += dashed(option);
-  if (underscored(option) != dashed(option)) text += ", " + underscored(option);
-  if (!option.metavar.empty()) text += " " + std::string(option.metavar);
-  return text;
+  const bool has_other = underscored(option) != dashed(option);
+  return spelled(option, has_other ? ", " + underscored(option) : "");
 }
 
 std::string description(const OptionSpec& option) {
@@ -95,6 +100,25 @@ std::string usage_of(const CommandSpec& command) {
 
 std::string usage_line() {
   return program_name() + " [options] training_script [training_script_args ...]";
+}
+
+std::string brief_help_text(std::size_t columns) {
+  columns = std::clamp(columns, kColumnsMin, kColumnsMax);
+  std::string text = wrapped(usage_line(), 0, columns) + "\n";
+  text += wrapped(std::string(kIntroduction.front()), 0, columns) + "\n";
+  for (const OptionSpec& option : all_options()) {
+    if (option.brief.empty()) continue;
+    std::string name = spelled(option);
+    if (columns < kBriefColumns) {
+      text += wrapped(name, kOptionIndent, columns) +
+              wrapped(std::string(option.brief), kTextIndent, columns);
+      continue;
+    }
+    name.resize(std::max(name.size(), kBriefIndent - kOptionIndent), ' ');
+    text += std::string(kOptionIndent, ' ') + name + std::string(option.brief) + "\n";
+  }
+  return text + "\n" +
+         wrapped(program_name() + " --help shows all options and commands.", 0, columns);
 }
 
 std::string help_text(std::size_t columns, std::span<const CommandSpec> commands) {

@@ -1,5 +1,5 @@
-// The texts that are generated from the option table: --help, what the manual shares with it, and
-// completions. Pure.
+// The texts that are generated from the option table: -h, --help, what the manual shares with it,
+// and completions. Pure.
 #pragma once
 
 #include <array>
@@ -23,12 +23,13 @@ inline constexpr std::array<std::string_view, 2> kIntroduction{
     "active one or of conda, or python3. Any other executable runs directly. Arguments after it "
     "are passed to it."};
 
-inline constexpr std::array<std::pair<OptionGroup, std::string_view>, 5> kHelpHeadings{{
+inline constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHelpHeadings{{
     {OptionGroup::kProgram, "Workers and program"},
     {OptionGroup::kRendezvous, "Nodes and rendezvous"},
     {OptionGroup::kRestarts, "Restarts and stopping"},
     {OptionGroup::kOutput, "Output and logs"},
     {OptionGroup::kOther, "Other"},
+    {OptionGroup::kCompatibility, "For command lines of torchrun"},
 }};
 
 inline constexpr std::string_view kPrecedence =
@@ -52,6 +53,9 @@ struct CommandSpec {
 [[nodiscard]] std::string spellings(const OptionSpec& option);
 /// Its help with the default and the variable.
 [[nodiscard]] std::string description(const OptionSpec& option);
+
+/// What -h prints: the options that most runs use, in one line each, on a screen of 80 x 24.
+[[nodiscard]] std::string brief_help_text(std::size_t columns);
 
 /// "ddprun [options] training_script ...", under the name that it was called by.
 [[nodiscard]] std::string usage_line();

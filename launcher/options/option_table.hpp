@@ -103,7 +103,7 @@ enum class OptionVariable {
 };
 
 /// The headings of --help, in its order.
-enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther };
+enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther, kCompatibility };
 
 class Settings;
 struct Given;    // launcher/request/rows.hpp
@@ -126,6 +126,8 @@ struct OptionSpec {
   std::string_view preset = {};             // built-in default, as it would be typed; empty: none
   std::string_view choices = {};            // of kChoice and kChoiceAction, separated by commas
   std::string_view help = {};               // one or two sentences
+  std::string_view brief = {};     // for -h, which shows the options that most runs use; else empty
+  bool for_torchrun = false;       // of use to its command lines only: at the end of --help
   std::string_view fallback = {};  // a variable of torchrun's that counts where nothing is given
   std::string_view unset = {};     // what holds then, for `ddprun config`; empty: nothing
   /// A value of the file of --config is left out where one of these takes precedence over it.

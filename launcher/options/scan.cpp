@@ -146,6 +146,7 @@ class Scanner {
     const OptionSpec& option = *head.option;
     if (option.value == OptionValue::kAction) {
       line_.action = option.id;
+      line_.action_value = head.spelling;
       return {};
     }
     if (takes_no_value(option)) {

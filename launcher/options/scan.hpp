@@ -23,7 +23,7 @@ struct ScannedLine {
   std::vector<GivenOption> options;  // in order, including repeated options
   std::vector<std::string> program;  // from the first positional argument on, verbatim
   std::optional<OptionId> action;    // --help or the like: nothing after it was parsed
-  std::string action_value;          // of a kChoiceAction, one of its choices
+  std::string action_value;          // one of its choices; of a kAction its spelling: "-h"
 };
 
 /// `words` excludes the program name. A usage error names the word and, for an unknown option, the

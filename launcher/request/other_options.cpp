@@ -84,7 +84,8 @@ constexpr OptionSpec kOtherRows[]{
      .metavar = "METHOD",
      .preset = "spawn",
      .choices = "spawn,fork,forkserver",
-     .help = "Accepted for torchrun compatibility and ignored: every worker is a new process."},
+     .help = "Accepted for torchrun compatibility and ignored: every worker is a new process.",
+     .for_torchrun = true},
     {.id = Id::kPrintCompletion,
      .name = "print-completion",
      .value = Value::kChoiceAction,
@@ -95,7 +96,8 @@ constexpr OptionSpec kOtherRows[]{
      .name = "detach",
      .value = Value::kFlag,
      .help = "Continue in the background and return once all workers of this node were started; "
-             "the output goes to ddprun-PID.out in --log-dir or the working directory."},
+             "the output goes to ddprun-PID.out in --log-dir or the working directory.",
+     .brief = "continue in the background"},
     {.id = Id::kConfig,
      .name = "config",
      .variable = Variable::kDdprun,
@@ -107,6 +109,7 @@ constexpr OptionSpec kOtherRows[]{
      .value = Value::kFlag,
      .help = "Start nothing, and print what this node would start: nodes, ranks, devices, CPUs, "
              "command and environment of every worker.",
+     .brief = "show what would start, start nothing",
      .take = put<as_flag, &Request::rendezvous, &RendezvousRequest::leaves_no_trace>},
     {.id = Id::kJson,
      .name = "json",
@@ -116,7 +119,7 @@ constexpr OptionSpec kOtherRows[]{
      .name = "help",
      .letter = 'h',
      .value = Value::kAction,
-     .help = "Print this text."},
+     .help = "Print this text; -h: only the options that most runs use."},
     {.id = Id::kVersion, .name = "version", .value = Value::kAction, .help = "Print the version."},
 };
 

@@ -131,6 +131,7 @@ constexpr OptionSpec kOutputRows[]{
      .metavar = "default",
      .help = "Accepted for torchrun compatibility, where it names a Python class that lays out "
              "log files: only default, the layout above.",
+     .for_torchrun = true,
      .take = check_layout},
     {.id = Id::kRedirects,
      .name = "redirects",
@@ -171,6 +172,7 @@ constexpr OptionSpec kOutputRows[]{
      .metavar = "DIR",
      .help = "Directory of log files: DIR/<run id>_<8>/attempt_<n>/<local rank>/, of all output "
              "without --redirects and --tee. /dev/null: no files.",
+     .brief = "directory of log files",
      .yields_to = {{Id::kDuplicateStdoutFilters, no_files},
                    {Id::kDuplicateStderrFilters, no_files}},
      .take = with_origin<as_text, &LogConfig::dir, &LogRequest::dir>},
@@ -228,6 +230,7 @@ constexpr OptionSpec kOutputRows[]{
              "ranks in log files, stderr as with prefix. NO_COLOR turns colours off. Default: "
              "rank0 where several ranks share a terminal, unless --compat or an option above "
              "says where output goes; otherwise quoted.",
+     .brief = "how output of workers is shown",
      .take = to_log<read_console, &LogConfig::console>},
 };
 

@@ -68,6 +68,7 @@ constexpr OptionSpec kProgramRows[]{
      .preset = "1",
      .help = "Workers on this node: a number, cpu, gpu or xpu (one per device; xpu: Intel's "
              "GPUs), or auto (one per GPU or XPU, or per CPU if there is neither).",
+     .brief = "workers on this node; default 1",
      .take = to_workers<parse_worker_count, &WorkerRequest::count>},
     {.id = Id::kRole,
      .name = "role",
@@ -99,6 +100,7 @@ constexpr OptionSpec kProgramRows[]{
      .help = "NVIDIA GPUs or MIG instances of this node for its workers, 2,4,7 or by UUID: their "
              "CUDA_VISIBLE_DEVICES. Indices count what is visible now. Without --nproc-per-node: "
              "one worker for each.",
+     .brief = "GPUs of this node for its workers",
      .unset = "all",
      .take = take_gpus},
     {.id = Id::kCompat,
@@ -112,13 +114,15 @@ constexpr OptionSpec kProgramRows[]{
      .name = "use-env",
      .value = Value::kFlag,
      .help = "For ddprun-launch, which is torch.distributed.launch: pass the local rank in the "
-             "environment only, as ddprun always does, not as --local-rank as well."},
+             "environment only, as ddprun always does, not as --local-rank as well.",
+     .for_torchrun = true},
     {.id = Id::kModule,
      .name = "module",
      .letter = 'm',
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .help = "Run the program as a Python module: python -u -m PROGRAM.",
+     .brief = "run the program as a Python module",
      .yields_to = {{Id::kNoPython}},
      .take = to_workers<as_flag, &WorkerRequest::module>},
     {.id = Id::kNoPython,

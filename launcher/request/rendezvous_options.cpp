@@ -114,6 +114,7 @@ constexpr OptionSpec kRendezvousRows[]{
      .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend "
              "and endpoint. Each node finds its position by its addresses; the first one runs "
              "the coordinator, on its PORT or 29400.",
+     .brief = "all nodes, the same list on each",
      .yields_to = {{Id::kStandalone},
                    {Id::kNnodes, other_count},
                    {Id::kRdzvEndpoint},
@@ -129,6 +130,7 @@ constexpr OptionSpec kRendezvousRows[]{
      .preset = "1:1",
      .help = "Number of nodes; with c10d it may be a range: the run starts with MIN, and nodes "
              "may come and go up to MAX.",
+     .brief = "number of nodes; default 1",
      .yields_to = {{Id::kStandalone, several_nodes}, {Id::kHosts, other_count}},
      .of_scheduler = true,
      .take = to_rendezvous<parse_nodes, &RendezvousRequest::nodes>},
@@ -148,6 +150,7 @@ constexpr OptionSpec kRendezvousRows[]{
      .preset = "static",
      .help = "How nodes form a run: c10d (elastic), static (numbered nodes, a fixed address), or "
              "etcd-v3 (elastic; the coordinator is elected in etcd, and any node may be lost).",
+     .brief = "how nodes form a run; default static",
      .yields_to = {{Id::kHosts, is_static}},
      .of_scheduler = true,
      .take = to_rendezvous<read_backend, &RendezvousRequest::backend>},
@@ -169,6 +172,7 @@ constexpr OptionSpec kRendezvousRows[]{
              "unless given, and the node whose address it is runs the coordinator, until another "
              "one takes its place. With static: MASTER_ADDR and MASTER_PORT of the workers. With "
              "etcd-v3: the servers of etcd, HOST:2379,HOST:2379.",
+     .brief = "address of the rendezvous",
      .yields_to = {{Id::kNnodes, one_node},
                    {Id::kHosts},
                    {Id::kMasterAddr, is_static},
@@ -182,6 +186,7 @@ constexpr OptionSpec kRendezvousRows[]{
      .preset = kDefaultRunId,
      .help = "Name of the run: TORCHELASTIC_RUN_ID and the first part of the log directory's "
              "name.",
+     .brief = "name of the run",
      .take = to_rendezvous<as_text, &RendezvousRequest::run_id>},
     {.id = Id::kRdzvSecretFile,
      .name = "rdzv-secret-file",

@@ -34,7 +34,7 @@ std::array<OptionSpec, kOptionCount> collected() {
     for (const OptionSpec& option : options) {
       OptionSpec& place = table.at(static_cast<std::size_t>(option.id));
       place = option;
-      place.group = group;
+      place.group = option.for_torchrun ? OptionGroup::kCompatibility : group;
     }
   }
   return table;

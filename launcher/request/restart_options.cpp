@@ -122,6 +122,7 @@ constexpr OptionSpec kRestartRows[]{
      .preset = "0.1",
      .help = "Accepted for torchrun compatibility and ignored: the kernel tells ddprun of exits, "
              "it does not poll for them.",
+     .for_torchrun = true,
      .take = check_interval},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
@@ -130,6 +131,7 @@ constexpr OptionSpec kRestartRows[]{
      .metavar = "N",
      .preset = "0",
      .help = "Maximum number of times the worker group is restarted after a failure.",
+     .brief = "restarts after failures; default 0",
      .take = take_restarts},
     {.id = Id::kShutdownTimeout,
      .name = "shutdown-timeout",
@@ -171,6 +173,7 @@ constexpr OptionSpec kRestartRows[]{
      .metavar = "TIME",
      .help = "If no rank uses CPU time, reads, writes or asks the user for this long, in "
              "seconds or with a unit (10m), stacks are saved and the round fails. Off by default.",
+     .brief = "fail a round without progress",
      .unset = "off",
      .take = to_stopping<read_limit, &StopConfig::hang_timeout>},
     {.id = Id::kMinUptime,

@@ -222,7 +222,9 @@ TEST_CASE("the flag --use-env asks for what ddprun always does") {
 }
 
 TEST_CASE("help and version win over everything before the script") {
-  CHECK(std::holds_alternative<ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())));
+  CHECK(std::get<ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())).brief);
+  CHECK(std::get<ShowHelp>(*configure({"-mh"}, FakeMachine())).brief);
+  CHECK_FALSE(std::get<ShowHelp>(*configure({"--nnodes=x", "--help"}, FakeMachine())).brief);
   CHECK(std::holds_alternative<ShowVersion>(*configure({"--version", "W"}, FakeMachine())));
   const auto completion = value_of(configure({"--print-completion=fish", "W"}, FakeMachine()));
   CHECK(std::get<ShowCompletion>(completion).shell == "fish");
