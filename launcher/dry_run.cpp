@@ -339,9 +339,7 @@ class Decisions {
   }
 
   void add_console(const std::string& reason) {
-    constexpr std::array kNames{"quoted", "raw", "prefix", "rank0"};
-    const auto index = static_cast<std::size_t>(launch_.config.log.console);
-    add("console", index < kNames.size() ? kNames.at(index) : "quoted",
+    add("console", std::string(name_of(launch_.config.log.console)),
         reason.empty() ? origin_of(Id::kConsole) : reason);
   }
 

@@ -18,7 +18,6 @@
 #include "base/forwarded_signal.hpp"
 #include "base/process_setup.hpp"
 #include "launcher/front/supervisor.hpp"
-#include "launcher/front/sweep.hpp"
 
 namespace ddprun {
 

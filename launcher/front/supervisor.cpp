@@ -23,7 +23,6 @@
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
-#include "launcher/front/sweep.hpp"
 
 namespace ddprun::front {
 

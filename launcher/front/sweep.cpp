@@ -1,4 +1,4 @@
-#include "launcher/front/sweep.hpp"
+#include "launcher/front/supervisor.hpp"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -147,11 +147,6 @@ std::int64_t Settings::integer(OptionId id) const {
   return parse_integer(text(id)).value_or(0);
 }
 
-double Settings::number(OptionId id) const {
-  DDPRUN_ASSERT(spec_of(id).value == OptionValue::kNumber);
-  return parse_number(text(id)).value_or(0);
-}
-
 Origin Settings::origin(OptionId id) const {
   const OptionSpec& option = spec_of(id);
   const Entry& found = entry(id);

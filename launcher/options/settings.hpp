@@ -75,8 +75,6 @@ class Settings {
   [[nodiscard]] const std::string& text(OptionId id) const { return entry(id).text; }
   /// Of an integer option; 0 when it has neither value nor default.
   [[nodiscard]] std::int64_t integer(OptionId id) const;
-  /// Of a kNumber option.
-  [[nodiscard]] double number(OptionId id) const;
   /// Of a flag.
   [[nodiscard]] bool on(OptionId id) const { return entry(id).text == kOn; }
   /// Not the default; of a flag: on.

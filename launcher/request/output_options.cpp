@@ -1,3 +1,4 @@
+#include <array>
 #include <set>
 #include <string>
 
@@ -94,12 +95,18 @@ Result<std::uint64_t> read_log_max(const Given& given) {
   return usage(given.quoted() + " is not a size of at least 4M, such as 64M or 1G");
 }
 
+constexpr std::array<std::pair<std::string_view, Console>, 4> kConsoles{
+    {{"raw", Console::kRaw},
+     {"quoted", Console::kQuoted},
+     {"prefix", Console::kPrefix},
+     {"rank0", Console::kRank0}}};
+
 /// One of the choices, or empty.
 Result<Console> read_console(const Given& given) {
-  if (given.text == "raw") return Console::kRaw;
-  if (given.text == "prefix") return Console::kPrefix;
-  if (given.text == "rank0") return Console::kRank0;
-  return given.text == "quoted" ? Console::kQuoted : Console::kChosen;
+  for (const auto& [name, console] : kConsoles) {
+    if (name == given.text) return console;
+  }
+  return Console::kChosen;
 }
 
 /// Of --quiet and --verbose.
@@ -235,6 +242,13 @@ constexpr OptionSpec kOutputRows[]{
 };
 
 }  // namespace
+
+std::string_view name_of(Console console) {
+  for (const auto& [name, known] : kConsoles) {
+    if (known == console) return name;
+  }
+  return kConsoles.front().first;
+}
 
 std::span<const OptionSpec> output_options() {
   return kOutputRows;

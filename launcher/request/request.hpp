@@ -194,6 +194,9 @@ struct StopRequest {
   std::vector<std::string> notes{};  // unknown signal names
 };
 
+/// The word of --console.
+[[nodiscard]] std::string_view name_of(Console console);
+
 struct LogRequest {
   LogConfig config;  // its directory as given
   Origin dir;

@@ -23,7 +23,7 @@ std::string must_be_up_to(std::int64_t most) {
 }
 
 Result<void> check_interval(const Given& given, Request& /*request*/) {
-  if (given.settings.number(given.id) > 0) return {};
+  if (parse_number(given.text).value_or(0) > 0) return {};
   return usage(given.shown() + " must be above 0");
 }
 

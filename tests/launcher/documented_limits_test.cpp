@@ -29,7 +29,7 @@
 #include "base/restart_pace.hpp"
 #include "base/secret.hpp"
 #include "base/signal_merge.hpp"
-#include "launcher/front/sweep.hpp"
+#include "launcher/front/supervisor.hpp"
 #include "launcher/options/option_table.hpp"
 #include "net/connect.hpp"
 #include "net/disk_thread.hpp"
