@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/hex.hpp>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "base/printable.hpp"
@@ -24,16 +26,6 @@ constexpr std::size_t kRandomBytes = 32;
 
 Error failed(const std::string& what, const std::string& path, int error) {
   return {ErrorKind::kSystem, what + " " + printable(path) + ": " + ::strerror(error)};
-}
-
-std::string hexadecimal(const std::array<unsigned char, kRandomBytes>& bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
-  }
-  return text;
 }
 
 Result<void> make_directories(const std::filesystem::path& directory) {
@@ -79,7 +71,9 @@ Result<std::string> make_home_secret(const Environment& environment) {
                                         "wanted, when no run of it is left");
   }
   if (file < 0) return failed("cannot make", path, errno);
-  std::string text = hexadecimal(bytes) + "\n";
+  std::string text;
+  boost::algorithm::hex_lower(bytes, std::back_inserter(text));
+  text += '\n';
   const bool written =
       ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       ::fsync(file) == 0;

@@ -120,7 +120,7 @@ struct OptionSpec {
   std::string_view name = {};  // the dashed spelling without "--"
   char letter = 0;             // of the short form; 0: none
   OptionValue value = OptionValue::kText;
-  OptionVariable variable = OptionVariable::kNone;
+  OptionVariable variable = OptionVariable::kDdprun;
   OptionGroup group = OptionGroup::kOther;  // of all rows of a file
   std::string_view metavar = {};            // what --help calls the value
   std::string_view preset = {};             // built-in default, as it would be typed; empty: none

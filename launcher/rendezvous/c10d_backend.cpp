@@ -13,11 +13,6 @@ namespace ddprun {
 
 namespace {
 
-void note_static_options(RendezvousPlan& plan, const RendezvousRequest& asked) {
-  note_unused(plan, given_names({&asked.master_addr, &asked.master_port}),
-              "they belong to the static backend");
-}
-
 Result<RendezvousPlan> plan_c10d_alone(const Request& request, const Machine& machine) {
   auto plan = plan_single_node(request, machine);
   if (!plan) return plan;
@@ -54,15 +49,6 @@ Result<void> check_c10d_address(const CoordinatorAddress& address, const std::st
   return port_of_kernel(shown);
 }
 
-/// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.
-Result<std::optional<int>> c10d_node_rank(const RendezvousRequest& asked) {
-  const Setting<std::int64_t>& rank = asked.node_rank;
-  if (!rank.given) return std::optional<int>();
-  if (rank.value < 0) return usage(rank.shown() + " is not a node rank");
-  if (rank.value >= asked.nodes.value.max) return std::optional<int>();
-  return std::optional(static_cast<int>(rank.value));
-}
-
 void add_c10d_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
   const std::string nodes = text_of(asked.nodes.value);
   const bool spare = asked.node_rank.given && !plan.rendezvous->node_rank;
@@ -94,6 +80,19 @@ Result<RendezvousPlan> plan_c10d_by_file(const Request& request, const Machine& 
 
 }  // namespace
 
+void note_static_options(RendezvousPlan& plan, const RendezvousRequest& asked) {
+  note_unused(plan, given_names({&asked.master_addr, &asked.master_port}),
+              "they belong to the static backend");
+}
+
+Result<std::optional<int>> elastic_node_rank(const RendezvousRequest& asked) {
+  const Setting<std::int64_t>& rank = asked.node_rank;
+  if (!rank.given) return std::optional<int>();
+  if (rank.value < 0) return usage(rank.shown() + " is not a node rank");
+  if (rank.value >= asked.nodes.value.max) return std::optional<int>();
+  return std::optional(static_cast<int>(rank.value));
+}
+
 Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   if (asked.conf.value.file_store) return plan_c10d_by_file(request, machine);
@@ -114,7 +113,7 @@ Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine)
   const std::string shown = asked.endpoint.shown();
   auto usable = check_c10d_address(several.coordinator, shown, is_host.value_or(false));
   if (!usable) return usable.error();
-  auto rank = c10d_node_rank(asked);
+  auto rank = elastic_node_rank(asked);
   if (!rank) return rank.error();
   several.node_rank = *rank;
   several.runs_coordinator = c10d_coordinator_need(endpoint.host, found.place, is_host, machine);

@@ -58,22 +58,14 @@ Result<void> check_etcd(const RendezvousRequest& asked) {
   return check_etcd_tls(conf);
 }
 
-/// It orders the first round; one beyond the run's nodes belongs to a spare.
-std::optional<int> node_rank_of(const RendezvousRequest& asked) {
-  const Setting<std::int64_t>& rank = asked.node_rank;
-  const bool counts = rank.given && rank.value >= 0 && rank.value < asked.nodes.value.max;
-  return counts ? std::optional(static_cast<int>(rank.value)) : std::nullopt;
-}
-
 }  // namespace
 
 Result<RendezvousPlan> plan_etcd(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   auto usable = check_etcd(asked);
   if (!usable) return usable.error();
-  if (asked.node_rank.given && asked.node_rank.value < 0) {
-    return usage(asked.node_rank.shown() + " is not a node rank");
-  }
+  auto rank = elastic_node_rank(asked);
+  if (!rank) return rank.error();
   if (asked.nodes.value.max == 1) {
     auto plan = plan_single_node(request, machine);
     if (plan) note_unused(*plan, asked.endpoint.shown(), "a single node needs no rendezvous");
@@ -83,12 +75,9 @@ Result<RendezvousPlan> plan_etcd(const Request& request, const Machine& machine)
   several.nodes = asked.nodes.value;
   several.etcd = etcd_config(asked);
   several.coordinator = several.etcd->endpoints.front();  // loopback, if all nodes are here
-  several.node_rank = node_rank_of(asked);
+  several.node_rank = *rank;
   auto plan = plan_several_nodes(several, request, machine);
-  if (plan) {
-    note_unused(*plan, given_names({&asked.master_addr, &asked.master_port}),
-                "they belong to the static backend");
-  }
+  if (plan) note_static_options(*plan, asked);
   return plan;
 }
 

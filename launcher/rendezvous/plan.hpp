@@ -111,6 +111,11 @@ struct SeveralNodes {
 /// The error of a --node-rank of none of the `count` nodes; `nodes` is "the 2 nodes of --nnodes=2".
 [[nodiscard]] Error no_such_rank(const Origin& rank, const std::string& nodes, int count);
 
+/// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.
+[[nodiscard]] Result<std::optional<int>> elastic_node_rank(const RendezvousRequest& asked);
+/// A note where options of the static backend were given to another one.
+void note_static_options(RendezvousPlan& plan, const RendezvousRequest& asked);
+
 /// As given; an empty --rdzv-id, whose variable was unset in the shell, is a new one, as under
 /// torchrun.
 void name_run(RendezvousPlan& plan, const Setting<std::string>& run_id, const Machine& machine);

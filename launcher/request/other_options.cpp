@@ -70,7 +70,6 @@ constexpr OptionSpec kOtherRows[]{
      .take = put<read_events, &Request::torch_events>},
     {.id = Id::kHttp,
      .name = "http",
-     .variable = Variable::kDdprun,
      .metavar = "ADDR:PORT",
      .help = "Serve a health check of ddprun (/healthz) and Prometheus metrics (/metrics) at this "
              "address of the node, for example 127.0.0.1:9400; port 0: a free one, which is "
@@ -89,24 +88,26 @@ constexpr OptionSpec kOtherRows[]{
     {.id = Id::kPrintCompletion,
      .name = "print-completion",
      .value = Value::kChoiceAction,
+     .variable = Variable::kNone,
      .metavar = "SHELL",
      .choices = "bash,zsh,tcsh,fish",
      .help = "Print a completion script for bash, zsh, tcsh or fish."},
     {.id = Id::kDetach,
      .name = "detach",
      .value = Value::kFlag,
+     .variable = Variable::kNone,
      .help = "Continue in the background and return once all workers of this node were started; "
              "the output goes to ddprun-PID.out in --log-dir or the working directory.",
      .brief = "continue in the background"},
     {.id = Id::kConfig,
      .name = "config",
-     .variable = Variable::kDdprun,
      .metavar = "FILE",
      .help = "Take options from a TOML file: their long names, without tables, and arrays for "
              "lists (max-restarts = 3). Command line, variables and scheduler take precedence."},
     {.id = Id::kDryRun,
      .name = "dry-run",
      .value = Value::kFlag,
+     .variable = Variable::kNone,
      .help = "Start nothing, and print what this node would start: nodes, ranks, devices, CPUs, "
              "command and environment of every worker.",
      .brief = "show what would start, start nothing",
@@ -114,13 +115,19 @@ constexpr OptionSpec kOtherRows[]{
     {.id = Id::kJson,
      .name = "json",
      .value = Value::kFlag,
+     .variable = Variable::kNone,
      .help = "With --dry-run: print it as JSON."},
     {.id = Id::kHelp,
      .name = "help",
      .letter = 'h',
      .value = Value::kAction,
+     .variable = Variable::kNone,
      .help = "Print this text; -h: only the options that most runs use."},
-    {.id = Id::kVersion, .name = "version", .value = Value::kAction, .help = "Print the version."},
+    {.id = Id::kVersion,
+     .name = "version",
+     .value = Value::kAction,
+     .variable = Variable::kNone,
+     .help = "Print the version."},
 };
 
 }  // namespace

@@ -135,6 +135,7 @@ Result<std::vector<std::string>> read_filters(const Given& given) {
 constexpr OptionSpec kOutputRows[]{
     {.id = Id::kLogsSpecs,
      .name = "logs-specs",
+     .variable = Variable::kNone,
      .metavar = "default",
      .help = "Accepted for torchrun compatibility, where it names a Python class that lays out "
              "log files: only default, the layout above.",
@@ -166,7 +167,6 @@ constexpr OptionSpec kOutputRows[]{
      .take = with_origin<read_ranks, &LogConfig::console_ranks, &LogRequest::console_ranks>},
     {.id = Id::kLogMax,
      .name = "log-max",
-     .variable = Variable::kDdprun,
      .metavar = "SIZE",
      .help = "Size to which each log file is limited, for example 64M or 1G, at least 4M: its "
              "first quarter is kept, and the last three eighths or more in FILE.1 and FILE.2. "
@@ -187,7 +187,6 @@ constexpr OptionSpec kOutputRows[]{
      .name = "quiet",
      .letter = 'q',
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Write nothing but what the workers write, and warnings and errors.",
      .yields_to = {{Id::kVerbose}},
      .take = to_log<read_verbosity, &LogConfig::verbosity>},
@@ -195,7 +194,6 @@ constexpr OptionSpec kOutputRows[]{
      .name = "verbose",
      .letter = 'v',
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Write each decision of the start with its reason: workers, rendezvous, devices, "
              "threads, console, command, logs, and every setting that was given.",
      .yields_to = {{Id::kQuiet}},
@@ -228,7 +226,6 @@ constexpr OptionSpec kOutputRows[]{
     {.id = Id::kConsole,
      .name = "console",
      .value = Value::kChoice,
-     .variable = Variable::kDdprun,
      .metavar = "raw|quoted|prefix|rank0",
      .choices = "raw,quoted,prefix,rank0",
      .help = "How output of workers is shown. quoted: as they write it, and a failure report can "

@@ -89,13 +89,11 @@ constexpr OptionSpec kProgramRows[]{
     {.id = Id::kShareGpus,
      .name = "share-gpus",
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Allow more workers than --gpus has devices: each sees one of them, and "
              "LOCAL_RANK=0.",
      .take = to_workers<as_flag, &WorkerRequest::share_gpus>},
     {.id = Id::kGpus,
      .name = "gpus",
-     .variable = Variable::kDdprun,
      .metavar = "all|LIST",
      .help = "NVIDIA GPUs or MIG instances of this node for its workers, 2,4,7 or by UUID: their "
              "CUDA_VISIBLE_DEVICES. Indices count what is visible now. Without --nproc-per-node: "
@@ -106,13 +104,13 @@ constexpr OptionSpec kProgramRows[]{
     {.id = Id::kCompat,
      .name = "compat",
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Where ddprun has a default of its own, use torchrun's: OMP_NUM_THREADS=1 for "
              "several workers instead of a share of the CPUs.",
      .take = to_workers<as_flag, &WorkerRequest::compat>},
     {.id = Id::kUseEnv,
      .name = "use-env",
      .value = Value::kFlag,
+     .variable = Variable::kNone,
      .help = "For ddprun-launch, which is torch.distributed.launch: pass the local rank in the "
              "environment only, as ddprun always does, not as --local-rank as well.",
      .for_torchrun = true},
@@ -144,6 +142,7 @@ constexpr OptionSpec kProgramRows[]{
     {.id = Id::kNumaBinding,
      .name = "numa-binding",
      .value = Value::kChoice,
+     .variable = Variable::kNone,
      .metavar = "MODE",
      .choices = "node,socket,exclusive,core-complex",
      .help = "Bind each worker to CPUs near its device: those of the NUMA node, of the socket, a "

@@ -109,7 +109,6 @@ Result<coordinator::StatusAccess> read_status(const Given& given) {
 constexpr OptionSpec kRendezvousRows[]{
     {.id = Id::kHosts,
      .name = "hosts",
-     .variable = Variable::kDdprun,
      .metavar = "A,B,C",
      .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend "
              "and endpoint. Each node finds its position by its addresses; the first one runs "
@@ -190,7 +189,6 @@ constexpr OptionSpec kRendezvousRows[]{
      .take = to_rendezvous<as_text, &RendezvousRequest::run_id>},
     {.id = Id::kRdzvSecretFile,
      .name = "rdzv-secret-file",
-     .variable = Variable::kDdprun,
      .metavar = "FILE",
      .help =
          "File with the secret of the run, the same on every node: without it no node joins, "
@@ -202,7 +200,6 @@ constexpr OptionSpec kRendezvousRows[]{
      .take = to_rendezvous<as_text, &RendezvousRequest::secret_file>},
     {.id = Id::kRdzvTlsCert,
      .name = "rdzv-tls-cert",
-     .variable = Variable::kDdprun,
      .metavar = "FILE",
      .help = "In place of a secret: the certificate of this node (PEM). Nodes without one of the "
              "same CA do not join, and links of nodes are encrypted (TLS 1.3). That of the "
@@ -211,14 +208,12 @@ constexpr OptionSpec kRendezvousRows[]{
      .take = to_rendezvous<as_text, &RendezvousRequest::tls_cert>},
     {.id = Id::kRdzvTlsKey,
      .name = "rdzv-tls-key",
-     .variable = Variable::kDdprun,
      .metavar = "FILE",
      .help = "Key of --rdzv-tls-cert, readable only for its owner.",
      .yields_to = {{Id::kRdzvSecretFile}},
      .take = to_rendezvous<as_text, &RendezvousRequest::tls_key>},
     {.id = Id::kRdzvTlsCa,
      .name = "rdzv-tls-ca",
-     .variable = Variable::kDdprun,
      .metavar = "FILE",
      .help = "Certificates of the CA that has signed those of all nodes.",
      .yields_to = {{Id::kRdzvSecretFile}},
@@ -264,7 +259,6 @@ constexpr OptionSpec kRendezvousRows[]{
     {.id = Id::kStoreOpen,
      .name = "store-open",
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Lets every client use the store of the workers, which this node serves if it has "
              "rank 0. Default: only addresses of the nodes, and on this machine only the same "
              "user, root and users that its workers run as.",
@@ -272,7 +266,6 @@ constexpr OptionSpec kRendezvousRows[]{
     {.id = Id::kStatus,
      .name = "status",
      .value = Value::kChoice,
-     .variable = Variable::kDdprun,
      .metavar = coordinator::kStatusMetavar,
      .preset = coordinator::kStatusPreset,
      .choices = coordinator::kStatusChoices,
@@ -281,7 +274,6 @@ constexpr OptionSpec kRendezvousRows[]{
     {.id = Id::kAllowDifferentCommands,
      .name = "allow-different-commands",
      .value = Value::kFlag,
-     .variable = Variable::kDdprun,
      .help = "Allow nodes of one run to run different programs; pass it on every node. Without it, "
              "and without --rdzv-id, they are refused, because two jobs at one endpoint would "
              "become one. Arguments may always differ.",

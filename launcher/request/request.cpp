@@ -19,13 +19,12 @@ struct Rows {
 };
 
 /// In the order in which a user would want to read about mistakes.
-std::array<Rows, 6> rows_by_group() {
+std::array<Rows, 5> rows_by_group() {
   return {{{OptionGroup::kRendezvous, rendezvous_options()},
            {OptionGroup::kProgram, program_options()},
            {OptionGroup::kRestarts, restart_options()},
            {OptionGroup::kOutput, output_options()},
-           {OptionGroup::kOther, other_options()},
-           {OptionGroup::kRestarts, warm_options()}}};
+           {OptionGroup::kOther, other_options()}}};
 }
 
 std::array<OptionSpec, kOptionCount> collected() {

@@ -24,7 +24,6 @@ struct Given : Origin {
 [[nodiscard]] std::span<const OptionSpec> restart_options();
 [[nodiscard]] std::span<const OptionSpec> output_options();
 [[nodiscard]] std::span<const OptionSpec> other_options();
-[[nodiscard]] std::span<const OptionSpec> warm_options();
 
 [[nodiscard]] inline Result<std::string> as_text(const Given& given) {
   return given.text;
