@@ -1,3 +1,5 @@
+#include "launcher/machine/machine.hpp"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

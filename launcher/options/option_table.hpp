@@ -127,12 +127,11 @@ struct OptionSpec {
   std::string_view choices = {};            // of kChoice and kChoiceAction, separated by commas
   std::string_view help = {};               // one or two sentences
   std::string_view brief = {};     // for -h, which shows the options that most runs use; else empty
-  bool for_torchrun = false;       // of use to its command lines only: at the end of --help
   std::string_view fallback = {};  // a variable of torchrun's that counts where nothing is given
   std::string_view unset = {};     // what holds then, for `ddprun config`; empty: nothing
-  /// A value of the file of --config is left out where one of these takes precedence over it.
-  Exclusion yields_to[6] = {};
-  bool of_scheduler = false;  // likewise where a scheduler places the run
+  bool for_torchrun = false;       // of use to its command lines only: at the end of --help
+  Exclusion yields_to[6] = {};  // where one is above the file of --config, that leaves this one out
+  bool of_scheduler = false;    // likewise where a scheduler places the run
   /// What the value means: written into the request, or refused with a sentence that names it.
   Result<void> (*take)(const Given& given, Request& request) = nullptr;
 };

@@ -119,9 +119,8 @@ struct FileValue {
   std::string place;  // "run.toml:3"
 };
 
-/// What a file of this name and content sets. An array stands for its
-/// values between commas. A usage error names the line, and for an unknown name the most similar
-/// option. Pure.
+/// What a file of this name and content sets. An array stands for its values between commas. A
+/// usage error names the line, and for an unknown name the most similar option. Pure.
 [[nodiscard]] Result<std::vector<FileValue>> parse_config(const std::string& path,
                                                           std::string_view content);
 

@@ -87,7 +87,7 @@ Result<void> read_etcd_password(LaunchConfig& config) {
   if (etcd.password_file.empty()) return {};
   struct stat facts = {};
   if (::stat(etcd.password_file.c_str(), &facts) == 0) {
-    const auto is_private =
+    auto is_private =
         refuse_exposed(facts, "--rdzv-conf password_file=" + etcd.password_file, "password");
     if (!is_private) return is_private;
   }

@@ -1,3 +1,4 @@
+// The options below "Other" in --help.
 #include <algorithm>
 #include <array>
 

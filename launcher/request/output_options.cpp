@@ -1,3 +1,4 @@
+// The options below "Output and logs" in --help.
 #include <array>
 #include <set>
 #include <string>
@@ -20,7 +21,7 @@ constexpr auto to_log = put<read, &Request::logs, &LogRequest::config, member>;
 /// The origin as well, for sentences of configure_logs().
 template <auto read, auto member, auto origin>
 Result<void> with_origin(const Given& given, Request& request) {
-  request.logs.*origin = given;
+  request.logs.*origin = given.origin();
   return to_log<read, member>(given, request);
 }
 

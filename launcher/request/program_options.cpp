@@ -1,3 +1,4 @@
+// The options below "Workers and program" in --help.
 #include <array>
 
 #include "base/limits.hpp"
@@ -37,13 +38,13 @@ Result<void> take_gpus(const Given& given, Request& request) {
   if (given.given) {
     auto choice = parse_gpus(given);
     if (!choice) return choice.error();
-    asked.gpus = {given, std::move(*choice)};
+    asked.gpus = {given.origin(), std::move(*choice)};
   }
   if (!asked.gpus.value) {
     if (!asked.share_gpus.value || !given.settings.on_command_line(Id::kShareGpus)) return {};
     return usage(asked.share_gpus.name + " needs --gpus, which says what is shared");
   }
-  if (!asked.count.given) asked.count = {given, {WorkerCount::Kind::kGpus}};
+  if (!asked.count.given) asked.count = {given.origin(), {WorkerCount::Kind::kGpus}};
   return {};
 }
 

@@ -1,3 +1,4 @@
+// The options below "Nodes and rendezvous" in --help.
 #include "base/count_text.hpp"
 #include "base/limits.hpp"
 #include "launcher/request/rows.hpp"
@@ -83,7 +84,7 @@ Result<std::optional<Endpoint>> parse_static_endpoint(const Origin& origin) {
 /// Where it is used. With store_type=file it is a path, which plan_c10d() reads.
 Result<void> take_endpoint(const Given& given, Request& request) {
   RendezvousRequest& asked = request.rendezvous;
-  asked.endpoint = {given, std::nullopt};
+  asked.endpoint = {given.origin(), std::nullopt};
   const bool is_path = asked.conf.value.file_store && asked.backend.value == Backend::kC10d;
   if (is_path || asked.standalone.value || !asked.hosts.value.empty()) return {};
   if (asked.backend.value == Backend::kStatic) {

@@ -1,5 +1,6 @@
 #include "launcher/request/request.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>

@@ -1,3 +1,4 @@
+// The options below "Restarts and stopping" in --help.
 #include <signal.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ Result<void> take_restarts(const Given& given, Request& request) {
   const std::int64_t count = given.settings.integer(given.id);
   constexpr int kMost = std::numeric_limits<int>::max();
   if (count < 0 || count > kMost) return usage(given.shown() + must_be_up_to(kMost));
-  request.stopping.max_restarts = given;
+  request.stopping.max_restarts = given.origin();
   request.stopping.config.max_restarts = static_cast<int>(count);
   return {};
 }

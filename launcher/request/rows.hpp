@@ -16,6 +16,7 @@ namespace ddprun {
 struct Given : Origin {
   const Settings& settings;
   const Environment& environment;
+  [[nodiscard]] const Origin& origin() const { return *this; }
 };
 
 /// A file's rows are taken in its order: a row may read what those above it left in the request.
@@ -41,7 +42,7 @@ void store(Field& field, const Given& /*given*/, Value value) {
 }
 template <class Field>
 void store(Setting<Field>& field, const Given& given, Field value) {
-  field = {given, std::move(value)};
+  field = {given.origin(), std::move(value)};
 }
 
 /// Reads the value into the member to which `members` lead from the request; a Setting gets its
