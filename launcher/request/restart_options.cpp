@@ -254,7 +254,7 @@ constexpr OptionSpec kRestartRows[]{
      .preset = "all",
      .choices = "all,failed",
      .help = "Which ranks a restart starts again. failed: ranks that can take a new round "
-             "(docs/SURVIVORS.md) keep their process."},
+             "(docs/RECOVERY.md) keep their process."},
     {.id = Id::kRejoinTimeout,
      .name = "rejoin-timeout",
      .metavar = "TIME",
@@ -268,7 +268,7 @@ constexpr OptionSpec kRestartRows[]{
      .metavar = "N",
      .preset = "0",
      .help = "Processes on each node that wait with everything loaded, and take the place of a "
-             "rank that is lost, with --restart=failed (docs/SURVIVORS.md).",
+             "rank that is lost, with --restart=failed (docs/RECOVERY.md).",
      .yields_to = {{Id::kVirtualLocalRank}, {Id::kNumaBinding}, {Id::kShareGpus}},
      .take = take_spares},
     {.id = Id::kSignalsToHandle,
@@ -282,9 +282,10 @@ constexpr OptionSpec kRestartRows[]{
      .name = "warm",
      .value = Value::kOptional,
      .metavar = "[=first|demand|force|TIME]",
-     .help = "Restarted Python workers skip their imports (docs/WARM.md). A process that imports "
-             "what they did is made 30 s, or this time, after the first start; first: before it; "
-             "demand: forked only when needed; force: although a GPU is visible. Off by default.",
+     .help =
+         "Restarted Python workers skip their imports (docs/RECOVERY.md). A process that imports "
+         "what they did is made 30 s, or this time, after the first start; first: before it; "
+         "demand: forked only when needed; force: although a GPU is visible. Off by default.",
      .unset = "off",
      .take = put<read_warm, &Request::warm>},
     {.id = Id::kPreload,

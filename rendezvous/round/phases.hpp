@@ -1,6 +1,6 @@
 // The phases of a run. Each owns what exists only in it, above all its deadlines: a phase is
-// entered by making its object, so nothing of the phase before is left. docs/STATES.md draws the
-// transitions; Run makes them. Plain data, no thread rule.
+// entered by making its object, so nothing of the phase before is left. docs/internals/STATES.md
+// draws the transitions; Run makes them. Plain data, no thread rule.
 #pragma once
 
 #include <algorithm>

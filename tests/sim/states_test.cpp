@@ -1,5 +1,5 @@
-// The diagrams of docs/STATES.md against what simulated lives go through: no arrow too few, none
-// too many.
+// The diagrams of docs/internals/STATES.md against what simulated lives go through: no arrow too
+// few, none too many.
 #include <fstream>
 #include <set>
 
@@ -35,7 +35,7 @@ Documented documented() {
 
 }  // namespace
 
-TEST_CASE("docs/STATES.md has every transition of the cores, and no other") {
+TEST_CASE("docs/internals/STATES.md has every transition of the cores, and no other") {
   std::set<std::string> seen = documented().rare;
   for (int seed = 1; seed <= kLives; ++seed) {
     seen.merge(sim::run_chaos(static_cast<std::uint64_t>(seed), {}, nullptr).transitions);

@@ -168,7 +168,7 @@ class World {
   void check_records() const;
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
-  /// "forming --> running": the states that the cores went through, for docs/STATES.md.
+  /// "forming --> running": the states that the cores went through, for docs/internals/STATES.md.
   [[nodiscard]] const std::set<std::string>& transitions() const { return transitions_; }
   /// Gets one line per thing that happens; unset: nothing is formatted.
   void trace(std::function<void(const std::string&)> line) { trace_ = std::move(line); }
