@@ -17,7 +17,7 @@ constexpr Duration kLongestPause = seconds(60);
 constexpr Duration kPeace = seconds(240);
 
 /// Once all agents are connected again, workers belong to the live round or are being stopped.
-bool somebody_is_behind(const World& world) {
+bool somebody_is_behind(const SoleWorld& world) {
   if (!world.coordinator_up()) return false;
   const round::Status status = world.run().status(world.now());
   if (status.phase != round::Phase::kRunning) return false;
@@ -27,7 +27,7 @@ bool somebody_is_behind(const World& world) {
   return false;
 }
 
-void check_end(World& world, const Plan& plan) {
+void check_end(SoleWorld& world, const Plan& plan) {
   for (int id = 0; id < world.node_count(); ++id) {
     require(!world.agent_alive(id), world.host_of(id) + " never ended");
     require(!world.group_alive(id), "workers outlived their agent");
@@ -37,14 +37,14 @@ void check_end(World& world, const Plan& plan) {
 }
 
 /// Nothing was done to this run that an agent should notice.
-void check_undisturbed(World& world, const Plan& plan) {
+void check_undisturbed(SoleWorld& world, const Plan& plan) {
   const bool keeps = plan.world.survivor_percent.has_value();
   const bool kept = keeps && (world.checker().rounds() > 1 || plan.world.spare_percent > 0);
   if (plan.alien || kept) return;  // of ranks that are kept some end by themselves
   world.checker().on_undisturbed_end();
 }
 
-void live(World& world, const Plan& plan, Storm& storm) {
+void live(SoleWorld& world, const Plan& plan, Storm& storm) {
   storm.schedule();
   world.run_for(Storm::kLength);
   storm.calm();
@@ -72,7 +72,7 @@ void live(World& world, const Plan& plan, Storm& storm) {
 ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
                        const std::function<void(const std::string&)>& trace) {
   const Plan plan = make_plan(seed);
-  World world(plan.world);
+  SoleWorld world(plan.world);
   world.checker().be_strict(options.strict);
   if (trace) {
     trace(words(plan));

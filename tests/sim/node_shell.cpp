@@ -1,6 +1,5 @@
 // What the Node of a simulated agent orders is done in the world.
 #include "tests/sim/round_shell.hpp"
-#include "tests/sim/words.hpp"
 
 namespace ddprun::sim {
 
@@ -23,23 +22,11 @@ class World::NodeShell {
   }
 
  private:
-  void carry_out(const client::Connect& action) { world_.connect(id_, action.link); }
-  // In these lives no other node coordinates.
-  void carry_out(const client::Coordinate&) { world_.feed(id_, client::Abdicated{"nowhere"}); }
-  void carry_out(const client::Withdraw&) {}
-  void carry_out(const client::CloseLink& action) {
-    if (action.link != node().link) return;  // the peer closed it, which is still to be told
-    if (node().connection >= 0) return world_.close_agent_end(node().connection);
-    node().link = 0;
-  }
-  void carry_out(const client::SendMessage& action) {
-    if (!is_heartbeat(action.message)) {
-      world_.say([&] { return node().options.host + " -> " + words(action.message); });
-    }
-    const bool open = action.link == node().link && node().connection >= 0;
-    if (!open) return;
-    world_.push(node().connection, Way::kUp, world_.through_codec(action.message));
-  }
+  void carry_out(const client::Connect& action) { world_.connect(id_, action); }
+  void carry_out(const client::Coordinate& action) { world_.coordinate(id_, action); }
+  void carry_out(const client::Withdraw&) { world_.withdraw(id_); }
+  void carry_out(const client::CloseLink& action) { world_.close_link(id_, action.link); }
+  void carry_out(const client::SendMessage& action) { world_.send(id_, action); }
   void carry_out(const client::OpenStore&) {
     world_.feed(id_, client::StoreOpened{world_.open_store(id_)});
   }

@@ -1,6 +1,6 @@
 // Ten thousand agents in one deterministic world, and what they cost.
 
-#include "tests/sim/world.hpp"
+#include "tests/sim/sole_world.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -20,8 +20,8 @@ struct Cluster {
       world.start_agent(i);
     }
   }
-  static sim::WorldOptions options(int count) {
-    sim::WorldOptions options;
+  static sim::SoleOptions options(int count) {
+    sim::SoleOptions options;
     options.terms.nodes_min = count / 2;
     options.terms.nodes_max = count;
     options.terms.max_restarts = 3;
@@ -49,14 +49,14 @@ struct Cluster {
   }
 
   int nodes;
-  sim::World world;
+  sim::SoleWorld world;
 };
 
 }  // namespace
 
 TEST_CASE("ten thousand agents join, lose one, gain one, survive a failure and end with 0") {
   Cluster cluster(10'000);
-  sim::World& world = cluster.world;
+  sim::SoleWorld& world = cluster.world;
   REQUIRE(cluster.reaches(1, 10'000));
   const auto sends_to_join = world.sends();
   world.kill_agent(5'000, "is killed");

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/sim/world.hpp"
+#include "tests/sim/sole_world.hpp"
 
 namespace ddprun::sim {
 namespace {
@@ -108,7 +108,7 @@ class Stage {
   }
 
   void open(const Words& words) {
-    WorldOptions options;
+    SoleOptions options;
     const std::string range = words.at(1);
     const std::size_t colon = range.find(':');
     options.terms.nodes_min = to_int(range.substr(0, colon));
@@ -135,7 +135,7 @@ class Stage {
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;
     nodes_.clear();
-    world_ = std::make_unique<World>(options);
+    world_ = std::make_unique<SoleWorld>(options);
     world_->trace([this](const std::string& line) { record(line); });
   }
 
@@ -172,7 +172,7 @@ class Stage {
     return nodes_.at(name);
   }
 
-  std::unique_ptr<World> world_;
+  std::unique_ptr<SoleWorld> world_;
   std::map<std::string, int> nodes_;
   std::string transcript_;
 };

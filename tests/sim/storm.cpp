@@ -17,7 +17,7 @@ Plan make_plan(std::uint64_t seed) {
   terms.join_timeout = seconds(random.between(60, 300));
   terms.last_call_timeout = milliseconds(random.between(0, 3000));
   terms.keep_alive_max_attempt = random.between(2, 5);
-  WorldOptions& world = plan.world;
+  SoleOptions& world = plan.world;
   world.coordinator = random.chance(50) ? Coordinator::kInRoot : Coordinator::kAlone;
   world.delay_min = std::chrono::microseconds(100);
   world.delay_max = milliseconds(random.chance(80) ? random.between(1, 20) : 300);

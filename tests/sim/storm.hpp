@@ -6,12 +6,12 @@
 #include <string>
 
 #include "tests/sim/faults.hpp"
-#include "tests/sim/world.hpp"
+#include "tests/sim/sole_world.hpp"
 
 namespace ddprun::sim {
 
 struct Plan {
-  WorldOptions world;
+  SoleOptions world;
   int nodes = 2;
   bool numbered = false;
   bool alien = false;  // the last node runs another command
@@ -26,7 +26,7 @@ class Storm {
  public:
   static constexpr Duration kLength = seconds(60);
 
-  Storm(World& world, const Plan& plan, const Faults& faults)
+  Storm(SoleWorld& world, const Plan& plan, const Faults& faults)
       : world_(world), plan_(plan), faults_(faults) {}
 
   void schedule();
@@ -37,7 +37,7 @@ class Storm {
   [[nodiscard]] bool harmless() const { return harmless_; }
 
   // For the table.
-  [[nodiscard]] World& world() { return world_; }
+  [[nodiscard]] SoleWorld& world() { return world_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Random& random() { return world_.random(); }
   void later(Duration delay, std::function<void()> what) {
@@ -57,7 +57,7 @@ class Storm {
   void finish_as_it_grows();
   [[nodiscard]] bool over() const;
 
-  World& world_;
+  SoleWorld& world_;
   const Plan& plan_;
   const Faults& faults_;
   std::string struck_;

@@ -1,5 +1,5 @@
 // A node that joins and leaves again and again, and one that a stranger calls itself.
-#include "tests/sim/world.hpp"
+#include "tests/sim/sole_world.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -21,8 +21,8 @@ struct Visited {
     world.start_agent(1);
     world.run_for(seconds(1));
   }
-  static sim::WorldOptions options() {
-    sim::WorldOptions options;
+  static sim::SoleOptions options() {
+    sim::SoleOptions options;
     options.terms.nodes_min = 2;
     options.terms.nodes_max = 4;
     options.terms.last_call_timeout = milliseconds(100);
@@ -31,14 +31,14 @@ struct Visited {
   }
   [[nodiscard]] round::Status status() { return world.run().status(world.now()); }
 
-  sim::World world;
+  sim::SoleWorld world;
 };
 
 }  // namespace
 
 TEST_CASE("an agent that comes and goes 40 times in a second ends few rounds, a newcomer joins") {
   Visited cluster;
-  sim::World& world = cluster.world;
+  sim::SoleWorld& world = cluster.world;
   REQUIRE(cluster.status().round.number == Round(1));
   for (int visit = 0; visit < 40; ++visit) {
     world.start_agent(2);
@@ -58,7 +58,7 @@ TEST_CASE("an agent that comes and goes 40 times in a second ends few rounds, a 
 
 TEST_CASE("a stranger that calls itself like an agent costs no round and no connection") {
   Visited cluster;
-  sim::World& world = cluster.world;
+  sim::SoleWorld& world = cluster.world;
   for (int time = 0; time < 100; ++time) {
     world.impersonate(time % 2);
     world.run_for(milliseconds(30));

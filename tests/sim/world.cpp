@@ -32,21 +32,6 @@ bool World::run_until(const std::function<bool()>& done, Duration limit) {
   return true;
 }
 
-bool World::all_run() const {
-  if (now() < coordinator_paused_until_ || frozen()) return false;
-  return std::none_of(nodes_.begin(), nodes_.end(),
-                      [this](const Node& node) { return now() < node.paused_until; });
-}
-
-// Without a root that only coordinates still. One that came when the run was over, and its
-// coordinator gone, waits for another until join_timeout.
-int World::agents_joined() const {
-  const bool coordinated = run_ && !finished_;
-  return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& node) {
-    return node.agent && !node.ended && (coordinated || (*node.agent)->membership().joined());
-  }));
-}
-
 void World::stall_output(int id, Duration time) {
   Node& node = nodes_[index(id)];
   say(node.options.host + " cannot write what its workers say");

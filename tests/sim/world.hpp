@@ -1,8 +1,8 @@
-// A whole cluster in one thread: the real Run; the real Node, LocalRound and WorkerGroup of every
-// agent. Processes and files are modelled, wires and clocks come from
-// network.hpp. The same seed gives the same
-// run, event by event. Whatever the real shells do not provably filter is required, not dropped: an
-// event that a core refuses ends the simulated life.
+// The nodes of a simulated cluster, in one thread: the real Node, LocalRound and WorkerGroup of
+// every agent. Processes and files are modelled, clocks come from network.hpp; who coordinates the
+// run, and over what wires, a derived world says. The same seed gives the same run, event by event.
+// Whatever the real shells do not provably filter is required, not dropped: an event that a core
+// refuses ends the simulated life.
 #pragma once
 
 #include <array>
@@ -24,23 +24,17 @@
 #include "agent/node/node.hpp"
 #include "agent/node/pump.hpp"
 #include "rendezvous/client/membership.hpp"
-#include "rendezvous/round/run.hpp"
 #include "tests/sim/checker.hpp"
 #include "tests/sim/network.hpp"
 
 namespace ddprun::sim {
 
-inline constexpr Duration kStopGrace = seconds(30);
 inline constexpr Duration kFailureGrace = seconds(1);
 inline constexpr Duration kRejoin = seconds(10);
-
-enum class Bytes { kPlain, kCodec };         // whether messages go through the codec
-enum class Coordinator { kAlone, kInRoot };  // a daemon, or in the process of node 0's agent
 
 struct WorldOptions {
   std::uint64_t seed = 1;
   protocol::Terms terms;
-  Coordinator coordinator = Coordinator::kAlone;
   Duration delay_min = milliseconds(1);
   Duration delay_max = milliseconds(1);
   Duration spawn_min = milliseconds(1);
@@ -58,7 +52,7 @@ struct WorldOptions {
   std::optional<int> survivor_percent{};  // --restart=failed, and how many workers survive
   bool steady = false;                    // survivors take each round, and none ends
   int spare_percent = 0;                  // how many of the other places a spare takes
-  Bytes bytes = Bytes::kPlain;
+  Duration stop_grace = seconds(30);
 };
 
 struct NodeOptions {
@@ -75,6 +69,9 @@ struct NodeOptions {
 class World {
  public:
   explicit World(WorldOptions options);
+  virtual ~World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
 
   // The plot.
   int add_node(NodeOptions options);
@@ -83,8 +80,6 @@ class World {
   void power_off(int node);                           // no one is told
   /// The signal reaches the agent's process, which passes it to its workers and leaves.
   void signal_agent(int node, int signal);
-  /// A signal that ends nothing reaches these agents at the same time.
-  void notify_agents(const std::vector<int>& ids, int signal);
   /// The agent leaves for a reason of its own.
   void leave(int node, int exit_code, const std::string& reason);
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
@@ -96,12 +91,6 @@ class World {
   void finish_worker_group(int node);
   /// Its ranks end with 0 after such a time, unless they are told before that one is gone.
   void take_last_step(int node, Duration least, Duration most);
-  /// Its thread does nothing: stopped, or blocked in a call. The kernel still answers.
-  void pause_agent(int node, Duration time);
-  void set_partitioned(int node, bool partitioned);
-  void drop_link(int node);
-  /// A stranger says hello with the id of its agent, and then nothing.
-  void impersonate(int node);
   /// Workers there leave processes that live so long, unless they are ended before.
   enum class Helpers {
     kObedient,
@@ -110,12 +99,6 @@ class World {
     kUnkillable,  // the same, and they hang in the kernel
   };
   void leave_helpers(int node, Helpers helpers, Duration time);
-  void start_coordinator();
-  void crash_coordinator();
-  /// Its process is stopped; the kernel still answers.
-  void pause_coordinator(Duration time);
-  /// Its machine stands still: no packet gets an answer.
-  void freeze_coordinator_machine(Duration time);
   /// The next worker to be started there cannot be.
   void break_next_spawn(int node) { nodes_[index(node)].spawn_breaks = true; }
   /// One worker there does not obey SIGKILL for so long.
@@ -136,13 +119,7 @@ class World {
     const auto& group = nodes_[index(node)].group;
     return group && !group->ending();
   }
-  /// Whether no process stands still.
-  [[nodiscard]] bool all_run() const;
-  [[nodiscard]] bool coordinator_up() const { return run_ != nullptr; }
-  [[nodiscard]] const round::Run& run() const { return *run_; }
   [[nodiscard]] int agents_alive() const { return agents_alive_; }
-  /// Those that a coordinator could start a round with.
-  [[nodiscard]] int agents_joined() const;
   [[nodiscard]] std::optional<int> exit_code(int node) const {
     return nodes_[index(node)].exit_code;
   }
@@ -152,14 +129,10 @@ class World {
   [[nodiscard]] const std::string& host_of(int node) const {
     return nodes_[index(node)].options.host;
   }
-  [[nodiscard]] bool finished() const { return finished_; }
   /// Something was done to the world that its agents may notice.
   void disturb() { disturbed_ = now(); }
-  /// Signals that ended nothing, for each node whose workers must have got them.
   /// Orders to give up ranks that hang.
   [[nodiscard]] int hangs() const { return hangs_; }
-  [[nodiscard]] int signals_checked() const { return signals_checked_; }
-  [[nodiscard]] std::uint64_t sends() const { return sends_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] TimePoint now() const { return timeline_.now(); }
   [[nodiscard]] Checker& checker() { return checker_; }
@@ -182,7 +155,7 @@ class World {
     if (trace_) trace_(line());
   }
 
- private:
+ protected:
   struct Worker {
     bool alive = false;
     bool awaited = false;  // its end was not seen by its agent
@@ -268,28 +241,10 @@ class World {
     LocalRound::Trained trained{};  // the workers of the last group
     std::optional<int> exit_code;
   };
-  struct Connection {
-    int node = -1;
-    int process = -1;
-    client::LinkId agent_link = 0;
-    int coordinator = 0;  // which of the coordinators that followed each other
-    round::LinkId link;
-    Pipe up;    // to the coordinator
-    Pipe down;  // to the agent
-    bool agent_open = true;
-    bool coordinator_open = true;
-    bool greeted = false;  // the agent has said hello
-  };
-  enum class Way { kUp, kDown };
 
   void record_transition(std::string_view from, std::string_view to);
   [[nodiscard]] static std::size_t index(int value) { return static_cast<std::size_t>(value); }
   [[nodiscard]] Duration delay() { return random_.between(options_.delay_min, options_.delay_max); }
-  [[nodiscard]] bool is_root(int node) const {
-    return node == 0 && options_.coordinator == Coordinator::kInRoot;
-  }
-  [[nodiscard]] bool cut_off(int node) const;
-  [[nodiscard]] bool frozen() const { return now() < frozen_until_; }
   [[nodiscard]] bool paused(int node) const { return now() < nodes_[index(node)].paused_until; }
   /// Whether the process that something was meant for is still there.
   [[nodiscard]] bool lives(int node, int process) const {
@@ -297,43 +252,41 @@ class World {
   }
   [[nodiscard]] Group* group_of(int node, int generation);
 
-  // world_wire.cpp
-  void connect(int node, client::LinkId link);
-  void establish(int node, int process, client::LinkId link, TimePoint give_up);
-  void push(int connection, Way way, Item item);
-  void pump(int connection, Way way);
-  void schedule_pump(int connection, Way way, TimePoint when);
-  void deliver(int connection, Way way, Item item);
-  void deliver_up(int connection, Item item);
-  void drain_arrived();
-  void close_agent_end(int connection);
-  void close_coordinator_end(int connection);
-  void detach(int connection);
-  void resume_wires(int node);
-  [[nodiscard]] protocol::Message through_codec(protocol::Message message) const;
+  // Who coordinates the run, and the wires to it.
+  virtual void make_agent(int node);  // node_shell.cpp
+  virtual void connect(int node, const client::Connect& order) = 0;
+  virtual void close_link(int node, client::LinkId link) = 0;
+  virtual void send(int node, const client::SendMessage& order) = 0;
+  virtual void coordinate(int node, const client::Coordinate&) {
+    feed(node, client::Abdicated{"nowhere"});
+  }
+  virtual void withdraw(int) {}
+  [[nodiscard]] virtual client::MembershipOptions membership_options(int node) const;
+  /// Whether what one says reaches the other.
+  [[nodiscard]] virtual bool is_reached(int from, int to) const = 0;
+  [[nodiscard]] virtual Checker::Coordinated coordinated(int node) const = 0;
+  /// Its agent has ended; the process ends later.
+  virtual void after_end(int node) = 0;
+  virtual void exit_process(int node) = 0;
+  enum class Gone { kKilled, kPower };  // kPower: its kernel says nothing
+  virtual void lose_process(int node, Gone how) = 0;
 
   // world_agent.cpp: an agent and its thread.
-  void make_agent(int node);  // node_shell.cpp
   template <class What>
   void on_thread(int node, int process, What what);
   void feed(int node, const node::Event& event);  // node_shell.cpp
-  [[nodiscard]] client::MembershipOptions membership_options(int node) const;
-  void take_note_of(int node, const protocol::Message& message);
+  void note_heard(int node, const protocol::Message& message);
   void expect_leave(int node, const std::string& reason);
-  [[nodiscard]] bool stands_still(int node) const {
+  [[nodiscard]] virtual bool stands_still(int node) const {
     return paused(node) || !nodes_[index(node)].held.empty();
   }
-  void hold(int node, std::function<void()> what);
+  virtual void hold(int node, std::function<void()> what);
   void release_held(int node);
-  void to_agent(int node, int process, client::Event event);
-  void on_step(int node, const node::Stepped& step);
-  void arm_agent(int node, TimePoint deadline);
+  virtual void on_step(int node, const node::Stepped& step);
+  virtual void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
-  [[nodiscard]] Checker::Coordinated coordinated(int node) const;
   void take_signal(int node, int signal);
   void on_end(int node, const client::End& end);
-  void end_process(int node, int process);
-  void exit_process(int node);
   void forget_agent(int node);
 
   // world_record.cpp
@@ -343,10 +296,10 @@ class World {
   [[nodiscard]] explain::NodeRecord& record_now(int node);
   [[nodiscard]] explain::RoundRecord* round_now(int node);
 
-  // world_signals.cpp
-  void deliver_signal(int node);
-  void expect_signal(const std::vector<int>& ids);
-  [[nodiscard]] bool is_in_touch(int node) const;
+  void deliver_signal(int node) {
+    auto& group = nodes_[index(node)].group;
+    if (group) ++group->signals;
+  }
 
   // world_hang.cpp
   void tell_quiet(int node, int generation);
@@ -363,21 +316,9 @@ class World {
   enum class Wires { kAny, kWhole };
   [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server, Wires wires) const;
 
-  // world_coordinator.cpp
-  void to_coordinator(int coordinator, round::Event event);
-  void tell_coordinator(const round::Event& event);
-  void check_left(const round::Received& received);
   [[nodiscard]] static AgentId agent_of(const Node& node) {
     return AgentId(node.options.host + "#" + std::to_string(node.process));
   }
-  void apply(const round::Actions& actions);
-  void send(const round::Send& sent, std::vector<Checker::Sent>& rounds);
-  void finish_run(const round::Finish& finish);
-  void arm_coordinator(TimePoint deadline);
-  void coordinator_timer(int coordinator, int timer, TimePoint when);
-  [[nodiscard]] TimePoint coordinator_paused_until() const;
-  [[nodiscard]] const DriftingClock& coordinator_clock() const;
-  [[nodiscard]] bool can_answer(const Connection& connection) const;
 
   // world_round.cpp: a round on one node.
   void start_group(int node, const protocol::StartRound& round);
@@ -432,31 +373,14 @@ class World {
   };
   std::map<int, Recorded> records_;  // by process
   std::vector<Node> nodes_;
-  std::vector<std::unique_ptr<Connection>> connections_;
-  std::map<std::uint64_t, int> by_link_;  // the current coordinator's links
   std::map<Stamp, int> released_;  // stores of ended rounds that are still open, at this node
   std::map<Stamp, std::vector<std::pair<int, int>>> running_;  // (node, generation) per round
-  std::unique_ptr<round::Run> run_;
-  DriftingClock coordinator_clock_;
-  TimePoint coordinator_paused_until_{};
-  TimePoint frozen_until_{};
-  int coordinator_ = 0;
-  int coordinator_timer_ = 0;
-  bool coordinator_timer_pending_ = false;
-  round::Phase phase_ = round::Phase::kForming;
-  TimePoint disturbed_{};  // the last fault
-  TimePoint notified_{};   // the last signal that ended nothing
-  int signals_checked_ = 0;
+  TimePoint disturbed_{};                                      // the last fault
   int hangs_ = 0;
-  int speaker_ = -1;        // the process whose message the coordinator is taking
-  bool run_terms_ = false;  // the current coordinator has admitted an agent
-  bool finished_ = false;
   int processes_ = 0;
   int workers_ = 0;  // that were started
   int generations_ = 0;
   int agents_alive_ = 0;
-  std::uint64_t links_ = 0;
-  std::uint64_t sends_ = 0;
   std::uint64_t steps_ = 0;
   std::set<std::string> transitions_;
   std::function<void(const std::string&)> trace_;

@@ -20,8 +20,6 @@ void World::start_agent(int id) {
   node.partitioned = before.partitioned;
   node.ports_opened = before.ports_opened;
   node.process = processes_++;
-  if (is_root(id)) start_coordinator();
-  if (cut_off(id)) checker_.excuse(node.process, TimePoint(std::chrono::hours(1'000'000)));
   make_agent(id);
   ++agents_alive_;
   static_cast<void>(record_now(id));
@@ -40,7 +38,6 @@ client::MembershipOptions World::membership_options(int id) const {
   options.hello.role = node.options.role;
   options.hello.node_rank = node.options.node_rank;
   options.hello.fingerprint = options.hello.command = node.options.fingerprint;
-  options.hello.runs_coordinator = is_root(id);
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
   options.failure_grace = kFailureGrace;
@@ -67,33 +64,6 @@ void World::release_held(int id) {
   for (const auto& what : std::exchange(node.held, {})) what();
 }
 
-void World::to_agent(int id, int process, client::Event event) {
-  if (!lives(id, process)) return;
-  if (stands_still(id)) {
-    return hold(id,
-                [this, id, process, event = std::move(event)] { to_agent(id, process, event); });
-  }
-  Node& node = nodes_[index(id)];
-  if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
-    if (incoming->link != node.link) return;  // closed meanwhile: it is not read any more
-    take_note_of(id, incoming->message);
-  }
-  if (const auto* down = std::get_if<client::LinkDown>(&event)) {
-    if (node.link == down->link) node.link = 0;
-  }
-  feed(id, std::move(event));
-}
-
-void World::take_note_of(int id, const Message& message) {
-  const Node& node = nodes_[index(id)];
-  if (!is_heartbeat(message)) say([&] { return node.options.host + " <- " + words(message); });
-  record(id, message);
-  if (const auto* start = std::get_if<StartRound>(&message)) checker_.on_told(node.process, *start);
-  if (const auto* done = std::get_if<Done>(&message)) {
-    checker_.on_verdict_told(connections_[index(node.connection)]->coordinator, *done);
-  }
-}
-
 void World::on_step(int id, const node::Stepped& step) {
   ++steps_;
   Node& node = nodes_[index(id)];
@@ -116,8 +86,14 @@ void World::agent_timer(int id, int process, int timer, TimePoint when) {
     if (node.timer != timer || !lives(id, process) || node.ended) return;
     if (paused(id)) return agent_timer(id, process, timer, node.paused_until);
     node.timer_pending = false;
-    to_agent(id, process, client::Tick{});
+    on_thread(id, process, [this, id] { feed(id, client::Tick{}); });
   });
+}
+
+// What comes to its thread over a link.
+void World::note_heard(int id, const Message& message) {
+  if (!is_heartbeat(message)) say([&] { return host_of(id) + " <- " + words(message); });
+  record(id, message);
 }
 
 void World::leave(int id, int exit_code, const std::string& reason) {
@@ -134,12 +110,6 @@ void World::expect_leave(int id, const std::string& reason) {
   say(node.options.host + " is told to go: " + reason);
   node.leaving = true;
   checker_.on_leaving(node.process, coordinated(id));
-}
-
-Checker::Coordinated World::coordinated(int id) const {
-  const std::string_view link = (*nodes_[index(id)].agent)->membership().link_name();
-  const bool answers = link == "Answered" && run_ && now() >= coordinator_paused_until();
-  return answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo;
 }
 
 void World::signal_agent(int id, int signal) {
@@ -171,29 +141,8 @@ void World::on_end(int id, const client::End& end) {
   own.exit_code = end.exit_code;
   own.end_text = end.text;
   node.exit_code = end.exit_code;
-  if (node.connection >= 0) close_agent_end(node.connection);
   require(!node.serves, "an agent ended with an open store");
-  if (is_root(id) && run_ && (*node.agent)->ends_run()) {
-    tell_coordinator(
-        round::Shutdown{(*node.agent)->run_exit_code(), node.options.host + " leaves"});
-  }
-  const TimePoint written = std::max(now(), node.output_stalled_until);
-  if (written == now()) return end_process(id, node.process);
-  timeline_.at(written, [this, id, process = node.process] { end_process(id, process); });
-}
-
-// The root's process stays as the coordinator of the others until they have gone.
-void World::end_process(int id, int process) {
-  on_thread(id, process, [this, id] {
-    const bool hosts = is_root(id) && run_ && run_terms_ && !finished_ &&
-                       !(*nodes_[index(id)].agent)->is_forced_stop();
-    if (!hosts) exit_process(id);
-  });
-}
-
-void World::exit_process(int id) {
-  if (is_root(id)) crash_coordinator();  // or it is over, and closes its links
-  forget_agent(id);
+  after_end(id);
 }
 
 void World::forget_agent(int id) {
@@ -215,8 +164,7 @@ void World::kill_agent(int id, const std::string& how) {
   if (!node.agent) return;
   say(node.options.host + " " + how);
   checker_.excuse(node.process, now());
-  if (node.connection >= 0) close_agent_end(node.connection);
-  if (is_root(id)) crash_coordinator();
+  lose_process(id, Gone::kKilled);
   forget_agent(id);
 }
 
@@ -225,25 +173,12 @@ void World::power_off(int id) {
   if (!node.agent) return;
   say(node.options.host + " loses power");
   checker_.excuse(node.process, now());
-  if (node.connection >= 0) {
-    Connection& connection = *connections_[index(node.connection)];
-    connection.down.closed = true;
-    detach(node.connection);
-  }
-  if (is_root(id)) crash_coordinator();
+  lose_process(id, Gone::kPower);
   forget_agent(id);
 }
 
-void World::pause_agent(int id, Duration time) {
-  Node& node = nodes_[index(id)];
-  node.paused_until = std::max(node.paused_until, now() + time);
-  node.answers_from = node.paused_until + 2 * options_.delay_max;
-  timeline_.at(node.paused_until, [this] { disturb(); });
-  // The root's coordinator stands still with it, and so blames no agent.
-  if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
-  const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;
-  if (Duration(borne) - 4 * options_.delay_max < time)
-    checker_.on_suspended(node.process, node.paused_until);
+void World::record_transition(std::string_view from, std::string_view to) {
+  if (from != to) transitions_.insert(std::string(from) + " --> " + std::string(to));
 }
 
 }  // namespace ddprun::sim

@@ -44,8 +44,8 @@ void World::start_group(int id, const protocol::StartRound& round) {
   group.round = round;
   group.generation = ++generations_;
   group.workers.resize(index(node.options.workers));
-  group.grace = kStopGrace;
-  WorkerGroup::Options options{node.options.workers, kStopGrace};
+  group.grace = options_.stop_grace;
+  WorkerGroup::Options options{node.options.workers, options_.stop_grace};
   options.failure_grace = kFailureGrace;
   options.may_be_last = round.may_be_last;
   if (options_.survivor_percent) options.rejoin_timeout = kRejoin;
@@ -102,7 +102,7 @@ void World::before_stop(int id) {
   Group& group = *nodes_[index(id)].group;
   if (group.shell->group().held().empty()) return;
   group.forget_stop();
-  group.grace = kStopGrace;
+  group.grace = options_.stop_grace;
 }
 
 void World::pass_stop_signal(int id, int signal) {
@@ -185,7 +185,7 @@ void World::check_stop_is_bounded(int id) const {
   // them leaves when it ends meanwhile has the time that follows SIGKILL.
   const int stops = options_.survivor_percent ? 2 : 1;
   const int held = options_.survivor_percent ? node.options.workers : 0;
-  if (!group.stop_began || node.paused_until >= now() - kStopGrace) return;
+  if (!group.stop_began || node.paused_until >= now() - options_.stop_grace) return;
   require(local - *group.stop_began <=
               stops * (group.grace + kStacksBeforeKill + kPipeEndWait + kWaitAfterKill) +
                   held * kWaitAfterKill + kEvidenceMax + seconds(1),

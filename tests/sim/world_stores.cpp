@@ -36,7 +36,7 @@ int World::client_of(const RoundStamp& stamp, int server, Wires wires) const {
   for (int other = 0; other < node_count(); ++other) {
     const auto& group = nodes_[index(other)].group;
     if (!group || !(group->round.stamp == stamp)) continue;
-    if (wires == Wires::kWhole && (cut_off(other) || cut_off(server))) continue;
+    if (wires == Wires::kWhole && !is_reached(other, server)) continue;
     const auto& workers = group->workers;
     const auto alive = [](const Worker& worker) { return worker.alive; };
     if (std::any_of(workers.begin(), workers.end(), alive)) return other;

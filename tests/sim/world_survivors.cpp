@@ -110,7 +110,7 @@ void World::lose_held(int id) {
   for (const LocalRank rank : nodes_[index(id)].group->shell->group().held()) {
     if (options_.steady || !random_.chance(10)) continue;
     const Duration soon = 4 * options_.delay_max;
-    lose_kept(id, rank, random_.chance(50) ? soon : kStopGrace + Duration(kWaitAfterKill));
+    lose_kept(id, rank, random_.chance(50) ? soon : options_.stop_grace + Duration(kWaitAfterKill));
   }
 }
 

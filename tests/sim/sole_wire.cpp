@@ -5,8 +5,8 @@
 
 #include "rendezvous/client/limits.hpp"
 #include "rendezvous/protocol/codec.hpp"
+#include "tests/sim/sole_world.hpp"
 #include "tests/sim/words.hpp"
-#include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
 
@@ -19,22 +19,23 @@ constexpr TimePoint kForEver{std::chrono::hours(1'000'000)};
 }  // namespace
 
 // The root reaches its own coordinator over loopback.
-bool World::cut_off(int id) const {
+bool SoleWorld::cut_off(int id) const {
   if (frozen()) return true;
   if (is_root(id)) return false;
-  const bool root_away = options_.coordinator == Coordinator::kInRoot && nodes_.front().partitioned;
+  const bool root_away = place_ == Coordinator::kInRoot && nodes_.front().partitioned;
   return root_away || nodes_[index(id)].partitioned;
 }
 
-Message World::through_codec(Message message) const {
-  if (options_.bytes == Bytes::kPlain) return message;
+Message SoleWorld::through_codec(Message message) const {
+  if (bytes_ == Bytes::kPlain) return message;
   const auto decoded = decode(encode(message));
   require(decoded.has_value(), "a message of ours cannot be read back: " + words(message));
   require(*decoded == message, "a message changed on the wire");
   return *decoded;
 }
 
-void World::connect(int id, client::LinkId link) {
+void SoleWorld::connect(int id, const client::Connect& order) {
+  const client::LinkId link = order.link;
   Node& node = nodes_[index(id)];
   if (node.connection >= 0) close_agent_end(node.connection);
   node.link = link;
@@ -44,7 +45,23 @@ void World::connect(int id, client::LinkId link) {
   });
 }
 
-void World::establish(int id, int process, client::LinkId link, TimePoint give_up) {
+void SoleWorld::close_link(int id, client::LinkId link) {
+  Node& node = nodes_[index(id)];
+  if (link != node.link) return;  // the peer closed it, which is still to be told
+  if (node.connection >= 0) return close_agent_end(node.connection);
+  node.link = 0;
+}
+
+void SoleWorld::send(int id, const client::SendMessage& order) {
+  const Node& node = nodes_[index(id)];
+  if (!is_heartbeat(order.message)) {
+    say([&] { return node.options.host + " -> " + words(order.message); });
+  }
+  const bool open = order.link == node.link && node.connection >= 0;
+  if (open) push(node.connection, Way::kUp, through_codec(order.message));
+}
+
+void SoleWorld::establish(int id, int process, client::LinkId link, TimePoint give_up) {
   Node& node = nodes_[index(id)];
   if (!lives(id, process) || node.link != link) return;  // its socket is closed
   if (cut_off(id)) {
@@ -68,7 +85,7 @@ void World::establish(int id, int process, client::LinkId link, TimePoint give_u
   to_agent(id, process, client::LinkUp{link});
 }
 
-void World::push(int number, Way way, Item item) {
+void SoleWorld::push(int number, Way way, Item item) {
   Connection& connection = *connections_[index(number)];
   Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
   if (pipe.closed) return;
@@ -77,14 +94,14 @@ void World::push(int number, Way way, Item item) {
   schedule_pump(number, way, pipe.items.front().first);
 }
 
-void World::schedule_pump(int number, Way way, TimePoint when) {
+void SoleWorld::schedule_pump(int number, Way way, TimePoint when) {
   Connection& connection = *connections_[index(number)];
   Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
   if (std::exchange(pipe.scheduled, true)) return;
   timeline_.at(when, [this, number, way] { pump(number, way); });
 }
 
-void World::pump(int number, Way way) {
+void SoleWorld::pump(int number, Way way) {
   Connection& connection = *connections_[index(number)];
   Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
   pipe.scheduled = false;
@@ -102,7 +119,7 @@ void World::pump(int number, Way way) {
 }
 
 // Whatever lies in the coordinator's sockets, in the order of the connections.
-void World::drain_arrived() {
+void SoleWorld::drain_arrived() {
   std::vector<int> open;
   for (const auto& [link, number] : by_link_) open.push_back(number);
   for (const int number : open) {
@@ -117,7 +134,7 @@ void World::drain_arrived() {
   }
 }
 
-void World::deliver(int number, Way way, Item item) {
+void SoleWorld::deliver(int number, Way way, Item item) {
   if (way == Way::kUp) return deliver_up(number, std::move(item));
   Connection& connection = *connections_[index(number)];
   if (!connection.agent_open) return;
@@ -131,7 +148,7 @@ void World::deliver(int number, Way way, Item item) {
            client::LinkDown{connection.agent_link, "connection closed"});
 }
 
-void World::deliver_up(int number, Item item) {
+void SoleWorld::deliver_up(int number, Item item) {
   Connection& connection = *connections_[index(number)];
   if (!connection.coordinator_open || connection.coordinator != coordinator_) return;
   if (auto* message = std::get_if<Message>(&item)) {
@@ -155,7 +172,7 @@ void World::deliver_up(int number, Item item) {
 }
 
 /// The agent has no use for this connection any more.
-void World::detach(int number) {
+void SoleWorld::detach(int number) {
   Connection& connection = *connections_[index(number)];
   connection.agent_open = false;
   Node& node = nodes_[index(connection.node)];
@@ -164,7 +181,7 @@ void World::detach(int number) {
   node.link = 0;
 }
 
-void World::close_agent_end(int number) {
+void SoleWorld::close_agent_end(int number) {
   Connection& connection = *connections_[index(number)];
   if (!connection.agent_open) return;
   detach(number);
@@ -172,7 +189,7 @@ void World::close_agent_end(int number) {
   push(number, Way::kUp, Fin{});
 }
 
-void World::close_coordinator_end(int number) {
+void SoleWorld::close_coordinator_end(int number) {
   Connection& connection = *connections_[index(number)];
   by_link_.erase(connection.link.value());
   const bool replaced = speaker_ == connection.process;
@@ -184,7 +201,7 @@ void World::close_coordinator_end(int number) {
 }
 
 // What is in flight is lost; the two ends notice at different times.
-void World::drop_link(int id) {
+void SoleWorld::drop_link(int id) {
   const Node& node = nodes_[index(id)];
   const int number = node.connection;
   if (number < 0) return;
@@ -207,7 +224,7 @@ void World::drop_link(int id) {
   });
 }
 
-void World::impersonate(int id) {
+void SoleWorld::impersonate(int id) {
   const Node& node = nodes_[index(id)];
   if (!run_ || node.connection < 0) return;
   say("a stranger calls itself " + node.options.host);
@@ -231,7 +248,7 @@ void World::impersonate(int id) {
   push(number, Way::kUp, std::move(hello));
 }
 
-void World::set_partitioned(int id, bool partitioned) {
+void SoleWorld::set_partitioned(int id, bool partitioned) {
   Node& node = nodes_[index(id)];
   if (node.partitioned == partitioned) return;
   say(node.options.host + (partitioned ? " is cut off" : " is reachable again"));
@@ -248,7 +265,7 @@ void World::set_partitioned(int id, bool partitioned) {
 }
 
 // What was sent meanwhile is sent again.
-void World::resume_wires(int id) {
+void SoleWorld::resume_wires(int id) {
   for (int number = 0; number < static_cast<int>(connections_.size()); ++number) {
     Connection& connection = *connections_[index(number)];
     if (connection.node != id) continue;

@@ -2,8 +2,8 @@
 // nothing else happens for a while.
 #include <utility>
 
+#include "tests/sim/sole_world.hpp"
 #include "tests/sim/words.hpp"
-#include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
 
@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kQuietBefore = seconds(8);
 }  // namespace
 
-void World::notify_agents(const std::vector<int>& ids, int signal) {
+void SoleWorld::notify_agents(const std::vector<int>& ids, int signal) {
   const TimePoint last = std::exchange(notified_, now());
   const bool alone = now() - last > 2 * kSignalMergeWindow;
   if (alone && now() - disturbed_ > kQuietBefore) expect_signal(ids);
@@ -26,19 +26,14 @@ void World::notify_agents(const std::vector<int>& ids, int signal) {
   }
 }
 
-void World::deliver_signal(int id) {
-  Node& node = nodes_[index(id)];
-  if (node.group) ++node.group->signals;
-}
-
-bool World::is_in_touch(int id) const {
+bool SoleWorld::is_in_touch(int id) const {
   const Node& node = nodes_[index(id)];
   return group_works(id) && node.group->running && node.connection >= 0 && !cut_off(id) &&
          std::string_view((*node.agent)->membership().link_name()) == "Answered";
 }
 
 // All that have a part in the live round, and can hear of it.
-void World::expect_signal(const std::vector<int>& ids) {
+void SoleWorld::expect_signal(const std::vector<int>& ids) {
   if (!run_ || run_->phase() != round::Phase::kRunning || !all_run()) return;
   const RoundStamp live = run_->status(now()).round;
   const auto takes_part = [&](int id) {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/sim/sole_world.hpp"
 #include "tests/sim/words.hpp"
-#include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
 
@@ -18,7 +18,7 @@ std::string capitalized(std::string name) {
 
 }  // namespace
 
-void World::start_coordinator() {
+void SoleWorld::start_coordinator() {
   if (run_) return;
   ++coordinator_;
   round::RunOptions options{RunId("demo"), "c" + std::to_string(coordinator_)};
@@ -33,7 +33,7 @@ void World::start_coordinator() {
   say("coordinator starts");
 }
 
-void World::crash_coordinator() {
+void SoleWorld::crash_coordinator() {
   if (!run_) return;
   say("coordinator dies");
   run_.reset();
@@ -46,14 +46,14 @@ void World::crash_coordinator() {
   }
 }
 
-void World::pause_coordinator(Duration time) {
-  if (options_.coordinator == Coordinator::kInRoot) return pause_agent(0, time);
+void SoleWorld::pause_coordinator(Duration time) {
+  if (place_ == Coordinator::kInRoot) return pause_agent(0, time);
   coordinator_paused_until_ = std::max(coordinator_paused_until_, now() + time);
   timeline_.at(coordinator_paused_until_, [this] { disturb(); });
   checker_.on_coordinator_paused(now(), coordinator_paused_until_);
 }
 
-void World::freeze_coordinator_machine(Duration time) {
+void SoleWorld::freeze_coordinator_machine(Duration time) {
   if (frozen()) return;
   pause_coordinator(time);
   // What was sent meanwhile arrives a little after it runs again.
@@ -66,21 +66,21 @@ void World::freeze_coordinator_machine(Duration time) {
   });
 }
 
-TimePoint World::coordinator_paused_until() const {
-  const bool in_root = options_.coordinator == Coordinator::kInRoot;
+TimePoint SoleWorld::coordinator_paused_until() const {
+  const bool in_root = place_ == Coordinator::kInRoot;
   return in_root ? nodes_.front().paused_until : coordinator_paused_until_;
 }
 
-const DriftingClock& World::coordinator_clock() const {
-  return options_.coordinator == Coordinator::kInRoot ? nodes_.front().clock : coordinator_clock_;
+const DriftingClock& SoleWorld::coordinator_clock() const {
+  return place_ == Coordinator::kInRoot ? nodes_.front().clock : coordinator_clock_;
 }
 
-void World::arm_coordinator(TimePoint deadline) {
+void SoleWorld::arm_coordinator(TimePoint deadline) {
   coordinator_timer_pending_ = true;
   coordinator_timer(coordinator_, ++coordinator_timer_, coordinator_clock().global(deadline));
 }
 
-void World::coordinator_timer(int coordinator, int timer, TimePoint when) {
+void SoleWorld::coordinator_timer(int coordinator, int timer, TimePoint when) {
   timeline_.at(when, [this, coordinator, timer] {
     const auto replaced = [&] {
       return coordinator_timer_ != timer || coordinator_ != coordinator || !run_;
@@ -97,7 +97,7 @@ void World::coordinator_timer(int coordinator, int timer, TimePoint when) {
   });
 }
 
-void World::to_coordinator(int coordinator, round::Event event) {
+void SoleWorld::to_coordinator(int coordinator, round::Event event) {
   if (!run_ || coordinator != coordinator_) return;
   if (now() < coordinator_paused_until()) {
     timeline_.at(coordinator_paused_until(), [this, coordinator, event = std::move(event)] {
@@ -108,7 +108,7 @@ void World::to_coordinator(int coordinator, round::Event event) {
   tell_coordinator(event);
 }
 
-void World::tell_coordinator(const round::Event& event) {
+void SoleWorld::tell_coordinator(const round::Event& event) {
   ++steps_;
   speaker_ = -1;
   if (const auto* received = std::get_if<round::Received>(&event)) {
@@ -141,7 +141,7 @@ void World::tell_coordinator(const round::Event& event) {
 }
 
 /// What a node says of its workers opens the next round's store to it, where all have one address.
-void World::check_left(const round::Received& received) {
+void SoleWorld::check_left(const round::Received& received) {
   const auto found = by_link_.find(received.link.value());
   if (found == by_link_.end() || run_->last_round().number <= Round(1)) return;
   const Node& node = nodes_[index(connections_[index(found->second)]->node)];
@@ -154,16 +154,12 @@ void World::check_left(const round::Received& received) {
   checker_.on_left(before, !lives);
 }
 
-void World::record_transition(std::string_view from, std::string_view to) {
-  if (from != to) transitions_.insert(std::string(from) + " --> " + std::string(to));
-}
-
-bool World::can_answer(const Connection& connection) const {
+bool SoleWorld::can_answer(const Connection& connection) const {
   return lives(connection.node, connection.process) && connection.agent_open &&
          !cut_off(connection.node) && now() >= nodes_[index(connection.node)].answers_from;
 }
 
-void World::apply(const round::Actions& actions) {
+void SoleWorld::apply(const round::Actions& actions) {
   std::vector<Checker::Sent> rounds;
   std::map<round::LinkId, bool> requested;  // one stop may follow another
   for (const round::Action& action : actions) {
@@ -192,7 +188,7 @@ void World::apply(const round::Actions& actions) {
   if (!rounds.empty()) checker_.on_rounds(rounds, now());
 }
 
-void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
+void SoleWorld::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
   ++sends_;
   checker_.on_message(sent.message);
   run_terms_ = run_terms_ || !std::holds_alternative<Refused>(sent.message);
@@ -211,12 +207,12 @@ void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
 }
 
 // An agent that is still connected had its time to go.
-void World::finish_run(const round::Finish& finish) {
+void SoleWorld::finish_run(const round::Finish& finish) {
   require(!finish.reason.empty(), "an end without a reason");
   finished_ = true;
   say("run is over with " + std::to_string(finish.exit_code));
   while (!by_link_.empty()) close_coordinator_end(by_link_.begin()->second);
-  if (options_.coordinator != Coordinator::kInRoot || !nodes_.front().ended) return;
+  if (place_ != Coordinator::kInRoot || !nodes_.front().ended) return;
   timeline_.after(Duration(0),
                   [this, process = nodes_.front().process] { end_process(0, process); });
 }
