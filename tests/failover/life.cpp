@@ -1,9 +1,12 @@
 // A random life: a run begins, a storm passes over it, and what is left comes to an end that can be
 // explained.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
+#include "tests/failover/process.hpp"
 #include "tests/failover/storm.hpp"
 
 namespace ddprun::failover {
@@ -12,23 +15,23 @@ namespace {
 
 /// If a majority of the newest settled round lives, it has to continue soon.
 [[nodiscard]] bool has_majority(World& world) {
-  const Checker::RoundFacts* newest = world.checker().newest_settled();
+  const Lineage::RoundFacts* newest = world.lineage().newest_settled();
   if (newest == nullptr || newest->stamp.number == Round(0)) return false;
   int here = 0;
   int votes = 0;
-  for (int host = 0; host < world.nodes(); ++host) {
+  for (int host = 0; host < world.node_count(); ++host) {
     const bool counts = world.agent_lives(host) &&
-                        newest->takers.contains(world.node(host)->id().value()) &&
-                        world.node(host)->stamp() == newest->stamp;
+                        newest->takers.contains(world.process(host)->id().value()) &&
+                        world.process(host)->stamp() == newest->stamp;
     here += counts ? 1 : 0;
-    votes += counts && newest->voters.contains(world.node(host)->id().value()) ? 1 : 0;
+    votes += counts && newest->voters.contains(world.process(host)->id().value()) ? 1 : 0;
   }
   if (votes < newest->needs) return false;  // no coordinator can know that it is settled
   return 2 * here > newest->size && here >= world.options().terms.nodes_min;
 }
 
 [[nodiscard]] bool some_round_runs(const World& world) {
-  for (int host = 0; host < world.nodes(); ++host) {
+  for (int host = 0; host < world.node_count(); ++host) {
     if (world.runs_round(host)) return true;
   }
   return false;
@@ -61,8 +64,8 @@ namespace {
 void check_finish(World& world) {
   world.finish();
   const auto quiet = [&world] {
-    for (int host = 0; host < world.nodes(); ++host) {
-      if (world.node(host) != nullptr) return false;
+    for (int host = 0; host < world.node_count(); ++host) {
+      if (world.agent_alive(host)) return false;
     }
     return true;
   };
@@ -78,9 +81,9 @@ void check_finish(World& world) {
 }
 
 [[nodiscard]] bool live(World& world, const Plan& plan, Storm& storm) {
-  for (int host = 0; host < world.nodes(); ++host) {
+  for (int host = 0; host < world.node_count(); ++host) {
     const Duration late = world.random().between(Duration(0), Duration(milliseconds(300)));
-    world.after(late, [&world, host] { world.start(host); });
+    world.after(late, [&world, host] { world.start_agent(host); });
   }
   (void)world.run_until([&world] { return some_round_runs(world); }, seconds(3));
   storm.begin();
@@ -94,28 +97,34 @@ void check_finish(World& world) {
 
 }  // namespace
 
-LifeSummary run_life(std::uint64_t seed, const World::Trace& trace) {
+LifeSummary run_life(std::uint64_t seed, const std::function<void(const std::string&)>& trace) {
   const Plan plan = make_plan(seed);
   World world(plan.world);
   if (trace) {
     trace(words(plan));
-    world.trace(trace);
+    const TimePoint zero = world.now();
+    world.trace([&world, trace, zero](const std::string& line) {
+      std::array<char, 32> at{};
+      const std::chrono::duration<double, std::milli> time = world.now() - zero;
+      std::snprintf(at.data(), at.size(), "%9.3f  ", time.count());
+      trace(at.data() + line);
+    });
   }
   Storm storm(world, plan);
   LifeSummary summary;
   try {
     summary.two_runs = live(world, plan, storm);
-  } catch (const Violation& violation) {
-    throw Violation(violation.what() + ("\n" + words(plan)));
+  } catch (const sim::Violation& violation) {
+    throw sim::Violation(violation.what() + ("\n" + words(plan)));
   }
-  summary.rounds = world.checker().rounds();
-  summary.restarts = world.checker().restarts();
+  summary.rounds = world.lineage().rounds();
+  summary.restarts = world.lineage().restarts();
   summary.steps = world.steps();
-  for (int host = 0; host < world.nodes(); ++host) {
-    const auto& exit = world.exit_of(host);
-    if (!exit) continue;
-    require(is_documented(exit->code), "exit code " + std::to_string(exit->code));
-    ++summary.exits[exit->code];
+  for (int host = 0; host < world.node_count(); ++host) {
+    const auto code = world.exit_code(host);
+    if (!code) continue;
+    require(is_documented(*code), "exit code " + std::to_string(*code));
+    ++summary.exits[*code];
   }
   return summary;
 }

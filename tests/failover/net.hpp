@@ -27,7 +27,7 @@ using std::chrono::seconds;
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 using ProcessId = int;
-inline constexpr ProcessId kNoProcess = 0;
+inline constexpr ProcessId kNoProcess = -1;
 
 struct Accepted {};  // the handshake is complete at the listening side
 struct Fin {};

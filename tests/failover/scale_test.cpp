@@ -1,6 +1,6 @@
 // Ten thousand nodes of one run whose coordinators are lost one after the other: no two worlds, no
 // restart, and a cost that grows with the nodes, not with their square.
-#include "tests/failover/world.hpp"
+#include "tests/failover/process.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -24,8 +24,8 @@ WorldOptions options(int nodes) {
 bool all_run(World& world, int nodes, int after, Duration limit) {
   const auto done = [&] {
     int running = 0;
-    for (int host = 0; host < world.nodes(); ++host) {
-      running += world.round_of(host) > after && world.runs_round(host) ? 1 : 0;
+    for (int host = 0; host < world.node_count(); ++host) {
+      running += world.round_at(host) > after && world.runs_round(host) ? 1 : 0;
     }
     return running == nodes;
   };
@@ -38,9 +38,9 @@ bool all_run(World& world, int nodes, int after, Duration limit) {
 
 /// The host whose coordinator has all the nodes.
 int leader(const World& world, int nodes) {
-  for (int host = 0; host < world.nodes(); ++host) {
-    if (world.node(host) == nullptr) continue;
-    for (const Server* server : world.node(host)->servers()) {
+  for (int host = 0; host < world.node_count(); ++host) {
+    if (world.process(host) == nullptr) continue;
+    for (const Server* server : world.process(host)->servers()) {
       if (server->links() >= nodes) return host;
     }
   }
@@ -54,25 +54,25 @@ TEST_CASE("ten thousand nodes lose their coordinator's process, then the next on
   World world(options(kNodes));
   for (int host = 0; host < kNodes; ++host) {
     const Duration late = world.random().between(Duration(0), Duration(milliseconds(500)));
-    world.after(host == 0 ? Duration(0) : late, [&world, host] { world.start(host); });
+    world.after(host == 0 ? Duration(0) : late, [&world, host] { world.start_agent(host); });
   }
   REQUIRE(all_run(world, kNodes, 0, seconds(5)));
   REQUIRE(leader(world, kNodes) == 0);
-  world.kill(0);
+  world.kill_agent(0, "is killed");
   REQUIRE(all_run(world, kNodes - 1, 1, seconds(2)));
   const int second = leader(world, kNodes - 1);
   REQUIRE(second > 0);
-  world.kill_host(second);
-  const int last = world.round_of(second == 1 ? 2 : 1);
+  world.power_off(second);
+  const int last = world.round_at(second == 1 ? 2 : 1);
   REQUIRE(all_run(world, kNodes - 2, last, options(kNodes).terms.silence_max() + seconds(5)));
-  CHECK(world.checker().restarts() == 0);
+  CHECK(world.lineage().restarts() == 0);
   world.finish();
   const auto deadline = world.now() + seconds(60);
   while (world.agents_alive() > 0 && world.now() < deadline) world.run_for(milliseconds(100));
   for (int host = 0; host < kNodes; ++host) {
     if (host == 0 || host == second) continue;
-    REQUIRE(world.exit_of(host));
-    CHECK(world.exit_of(host)->code == 0);
+    REQUIRE(world.end_of(host));
+    CHECK(world.end_of(host)->exit_code == 0);
   }
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("steps of a fail-over grow with the number of nodes, not with its squa
     World world(options(nodes));
     world.start_all();
     REQUIRE(all_run(world, nodes, 0, seconds(5)));
-    world.kill(0);
+    world.kill_agent(0, "is killed");
     REQUIRE(all_run(world, nodes - 1, 1, seconds(2)));
     return world.steps();
   };

@@ -1,5 +1,7 @@
 // Single faults in a quiet world, and what follows within which time: docs/FAILOVER.md.
-#include "tests/failover/world.hpp"
+#include <csignal>
+
+#include "tests/failover/process.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -29,7 +31,7 @@ bool run_together(World& world, const std::set<int>& hosts, int after, Duration 
   return world.run_until(
       [&] {
         for (const int host : hosts) {
-          if (!world.runs_round(host) || world.round_of(host) <= after) return false;
+          if (!world.runs_round(host) || world.round_at(host) <= after) return false;
         }
         return true;
       },
@@ -41,7 +43,7 @@ std::unique_ptr<World> running(const WorldOptions& options) {
   auto world = std::make_unique<World>(options);
   std::set<int> members;
   for (int host = 0; host < options.terms.nodes_max; ++host) {
-    world->start(host);
+    world->start_agent(host);
     members.insert(host);
     world->run_for(milliseconds(20));
   }
@@ -62,28 +64,28 @@ void succeed(World& world) {
 TEST_CASE("the root is killed: all others are in the next round within 100 ms, at no restart") {
   for (const int nodes : {3, 4, 6}) {
     const auto world = running(quiet(nodes, 1, nodes));
-    world->kill(0);
+    world->kill_agent(0, "is killed");
     std::set<int> rest;
     for (int host = 1; host < nodes; ++host) rest.insert(host);
     CHECK(run_together(*world, rest, 1, milliseconds(100)));
-    CHECK(world->checker().restarts() == 0);
+    CHECK(world->lineage().restarts() == 0);
     succeed(*world);
-    CHECK(world->exit_of(1)->code == 0);
+    CHECK(world->end_of(1)->exit_code == 0);
   }
 }
 
 TEST_CASE("the root is told to leave: all others are in the next round within 100 ms") {
   for (const int nodes : {2, 3, 6}) {
     const auto world = running(quiet(nodes, 1, nodes));
-    world->ask_to_stop(0);
+    world->signal_agent(0, SIGTERM);
     std::set<int> rest;
     for (int host = 1; host < nodes; ++host) rest.insert(host);
     CHECK(run_together(*world, rest, 1, milliseconds(100)));
-    CHECK(world->checker().restarts() == 0);
+    CHECK(world->lineage().restarts() == 0);
     world->run_for(seconds(1));
     REQUIRE(!world->agent_lives(0));
-    CHECK(world->exit_of(0)->code == 143);
-    world->start(0);
+    CHECK(world->end_of(0)->exit_code == 143);
+    world->start_agent(0);
     rest.insert(0);
     CHECK(run_together(*world, rest, 2, seconds(3)));
     succeed(*world);
@@ -92,41 +94,41 @@ TEST_CASE("the root is told to leave: all others are in the next round within 10
 
 TEST_CASE("the root is told to leave, and too few are left: the run ends on all nodes") {
   const auto world = running(quiet(3, 3, 3));
-  world->ask_to_stop(0);
+  world->signal_agent(0, SIGTERM);
   const auto ended = [&world] { return world->agents_alive() == 0; };
   REQUIRE(world->run_until(ended, seconds(5)));
-  for (const int host : {0, 1, 2}) CHECK(world->exit_of(host)->code == 143);
+  for (const int host : {0, 1, 2}) CHECK(world->end_of(host)->exit_code == 143);
 }
 
 TEST_CASE("the root's successor is killed 10 ms after it: the rest continues") {
   const auto world = running(quiet(5, 1, 5));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   world->run_for(milliseconds(10));
-  world->kill(1);
+  world->kill_agent(1, "is killed");
   CHECK(run_together(*world, {2, 3, 4}, 1, 2 * kSilence + seconds(1)));
-  CHECK(world->checker().restarts() == 0);
+  CHECK(world->lineage().restarts() == 0);
 }
 
 TEST_CASE("the root's host loses its power: the others continue after the silence limit") {
   const auto world = running(quiet(4, 1, 4));
-  world->kill_host(0);
+  world->power_off(0);
   CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
 }
 
 TEST_CASE("two nodes, and the root is killed: the refusal lets the other one continue") {
   const auto world = running(quiet(2, 1, 2));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   CHECK(run_together(*world, {1}, 1, milliseconds(100)));
 }
 
 TEST_CASE(
     "two nodes, and the root's host is silent: the other one stops and says what would help") {
   const auto world = running(quiet(2, 1, 2));
-  world->kill_host(0);
-  const auto ended = [&world] { return !world->agent_lives(1) && world->exit_of(1); };
+  world->power_off(0);
+  const auto ended = [&world] { return !world->agent_lives(1) && world->end_of(1); };
   REQUIRE(world->run_until(ended, seconds(15)));
-  CHECK(world->exit_of(1)->code == kExitCoordinatorLost);
-  CHECK_THAT(world->exit_of(1)->text, ContainsSubstring("ddprun-rdzvd"));
+  CHECK(world->end_of(1)->exit_code == kExitCoordinatorLost);
+  CHECK_THAT(world->end_of(1)->text, ContainsSubstring("ddprun-rdzvd"));
 }
 
 TEST_CASE("a partition: the majority continues, the coordinator's minority stops its workers") {
@@ -145,7 +147,7 @@ TEST_CASE("after a partition has healed all are in one round again") {
   CHECK(run_together(*world, {2, 3, 4}, 1, kSilence + seconds(1)));
   world->heal();
   CHECK(run_together(*world, {0, 1, 2, 3, 4}, 1, 3 * kSilence));
-  CHECK(world->checker().restarts() == 0);
+  CHECK(world->lineage().restarts() == 0);
   succeed(*world);
 }
 
@@ -155,7 +157,7 @@ TEST_CASE("the root is suspended for less than the silence limit: nothing happen
   world->run_for(kSilence / 2);
   world->resume(0);
   world->run_for(3 * kSilence);
-  CHECK(world->round_of(1) == 1);
+  CHECK(world->round_at(1) == 1);
   CHECK(world->runs_round(1));
 }
 
@@ -177,7 +179,7 @@ TEST_CASE("too few remain without the suspended root: the round continues, and i
     world->run_for(4 * kSilence);
     for (int host = 0; host < nodes; ++host) {
       CHECK(world->runs_round(host));
-      CHECK(world->round_of(host) == 1);
+      CHECK(world->round_at(host) == 1);
     }
     succeed(*world);
   }
@@ -185,9 +187,9 @@ TEST_CASE("too few remain without the suspended root: the round continues, and i
 
 TEST_CASE("too few remain without a suspended leader: the round continues, and is whole with it") {
   const auto world = running(quiet(4, 3, 4));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
-  const int round = world->round_of(1);
+  const int round = world->round_at(1);
   world->pause(1);
   world->run_for(2 * kSilence);
   CHECK(world->works(2));
@@ -195,7 +197,7 @@ TEST_CASE("too few remain without a suspended leader: the round continues, and i
   world->run_for(4 * kSilence);
   for (const int host : {1, 2, 3}) {
     CHECK(world->runs_round(host));
-    CHECK(world->round_of(host) == round);
+    CHECK(world->round_at(host) == round);
   }
   succeed(*world);
 }
@@ -210,7 +212,7 @@ TEST_CASE("too few remain without a suspended node: the round continues with it"
     world->run_for(2 * kSilence);
     for (const int host : {0, 1, 2}) {
       CHECK(world->runs_round(host));
-      CHECK(world->round_of(host) == 1);
+      CHECK(world->round_at(host) == 1);
     }
     succeed(*world);
   }
@@ -218,11 +220,11 @@ TEST_CASE("too few remain without a suspended node: the round continues with it"
 
 TEST_CASE("a host that is started again after its power failed ends the wait for that") {
   const auto world = running(quiet(3, 3, 3));
-  world->kill_host(2);
+  world->power_off(2);
   world->run_for(3 * kSilence);
-  CHECK(world->round_of(0) == 1);
+  CHECK(world->round_at(0) == 1);
   CHECK(world->works(0));
-  world->start(2);
+  world->start_agent(2);
   CHECK(run_together(*world, {0, 1, 2}, 1, kSilence));
 }
 
@@ -236,7 +238,7 @@ TEST_CASE("a partition below MIN: no rank is stopped until it heals, whichever s
     world->run_for(8 * kSilence);
     for (int host = 0; host < 4; ++host) {
       CHECK(world->runs_round(host));
-      CHECK(world->round_of(host) == 1);
+      CHECK(world->round_at(host) == 1);
     }
     succeed(*world);
   }
@@ -244,9 +246,9 @@ TEST_CASE("a partition below MIN: no rank is stopped until it heals, whichever s
 
 TEST_CASE("a root that is started again sends its agents to the one that took over") {
   const auto world = running(quiet(4, 1, 4));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
-  world->start(0);
+  world->start_agent(0);
   CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(2)));
 }
 
@@ -254,32 +256,32 @@ TEST_CASE("the root's host loses its power twice: each time it finds the run whe
   const auto world = running(quiet(3, 1, 3));
   int round = 1;
   for (int time = 0; time < 2; ++time) {
-    world->kill_host(0);
+    world->power_off(0);
     REQUIRE(run_together(*world, {1, 2}, round, 2 * kSilence));
-    round = world->round_of(1);
+    round = world->round_at(1);
     world->run_for(seconds(5));
-    world->start(0);
+    world->start_agent(0);
     CHECK(run_together(*world, {0, 1, 2}, round, seconds(4)));
-    round = world->round_of(1);
+    round = world->round_at(1);
   }
 }
 
 TEST_CASE("a run that began apart joins the older one, however many rounds it has had") {
   WorldOptions options = quiet(3, 1, 2);
   World world(options);
-  for (const int host : {0, 1}) world.start(host);
+  for (const int host : {0, 1}) world.start_agent(host);
   REQUIRE(run_together(world, {0, 1}, 0, seconds(3)));
   world.run_for(seconds(1));
-  world.kill(0);
+  world.kill_agent(0, "is killed");
   REQUIRE(run_together(world, {1}, 1, seconds(3)));
   world.split({1});
-  for (const int host : {0, 2}) world.start(host);
+  for (const int host : {0, 2}) world.start_agent(host);
   REQUIRE(run_together(world, {0, 2}, 0, seconds(5)));
   for (int round = 1; round <= 3; ++round) {
-    world.fail_worker(2, 3);
+    world.fail_worker(2, "exit code 3", 3);
     REQUIRE(run_together(world, {0, 2}, round, seconds(30)));
   }
-  REQUIRE(world.round_of(0) > world.round_of(1));
+  REQUIRE(world.round_at(0) > world.round_at(1));
   world.heal();
   const auto is_one = [&world] {
     std::set<std::string> coordinators;
@@ -293,20 +295,20 @@ TEST_CASE("a run that began apart joins the older one, however many rounds it ha
 /// two do not hear each other, and nothing is at the endpoint. `more` rounds are in host 1's run.
 std::unique_ptr<World> two_leaders(int more) {
   auto world = std::make_unique<World>(quiet(3, 1, 2));
-  for (const int host : {0, 1}) world->start(host);
+  for (const int host : {0, 1}) world->start_agent(host);
   REQUIRE(run_together(*world, {0, 1}, 0, seconds(3)));
   world->run_for(seconds(1));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   REQUIRE(run_together(*world, {1}, 1, seconds(3)));
   world->split({1});
-  for (const int host : {0, 2}) world->start(host);
+  for (const int host : {0, 2}) world->start_agent(host);
   REQUIRE(run_together(*world, {0, 2}, 0, seconds(5)));
   world->run_for(seconds(1));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   REQUIRE(run_together(*world, {2}, 1, seconds(3)));
   for (int round = 0; round < more; ++round) {
-    const int last = world->round_of(1);
-    world->fail_worker(1, 3);
+    const int last = world->round_at(1);
+    world->fail_worker(1, "exit code 3", 3);
     REQUIRE(run_together(*world, {1}, last, seconds(30)));
   }
   REQUIRE(world->works(1));
@@ -319,7 +321,7 @@ TEST_CASE("two leaders whose runs began apart meet, whichever is first at the en
     for (const int first : {1, 2}) {
       CAPTURE(more, first);
       const auto world = two_leaders(more);
-      world->start(0);
+      world->start_agent(0);
       for (const int other : {0, 3 - first}) {
         world->mend(first, other);
         world->mend(other, first);
@@ -339,34 +341,34 @@ TEST_CASE("two leaders whose runs began apart meet, whichever is first at the en
 
 TEST_CASE("a leader that was deposed takes over again later") {
   const auto world = running(quiet(4, 1, 4));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
   world->pause(1);
   REQUIRE(run_together(*world, {2, 3}, 2, 2 * kSilence));
   world->resume(1);
   REQUIRE(run_together(*world, {1, 2, 3}, 3, 3 * kSilence));
   world->run_for(seconds(1));
-  const int round = world->round_of(1);
-  world->kill(2);
+  const int round = world->round_at(1);
+  world->kill_agent(2, "is killed");
   CHECK(run_together(*world, {1, 3}, round, 2 * kSilence));
 }
 
 TEST_CASE("a spare takes the place of the root") {
   const auto world = running(quiet(4, 3, 3));
   CHECK(!world->works(3));
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   CHECK(run_together(*world, {1, 2, 3}, 1, seconds(2)));
 }
 
 TEST_CASE("a node that comes while another takes over gets a place") {
   const auto world = running(quiet(4, 1, 4));
-  world->kill(3);
+  world->kill_agent(3, "is killed");
   REQUIRE(run_together(*world, {0, 1, 2}, 1, milliseconds(100)));
-  world->kill_host(0);
+  world->power_off(0);
   world->run_for(kSilence);
-  world->start(3);
+  world->start_agent(3);
   world->run_for(milliseconds(500));
-  world->start(0);
+  world->start_agent(0);
   CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(5)));
 }
 
@@ -374,13 +376,13 @@ TEST_CASE("the root is killed as the run forms, in its last call, or as a round 
   for (const int after_ms : {5, 30, 61, 66, 75}) {
     World world(quiet(3, 3, 3));
     for (int host = 0; host < 3; ++host) {
-      world.start(host);
+      world.start_agent(host);
       world.run_for(milliseconds(20));
     }
     world.run_for(milliseconds(after_ms));
-    world.kill(0);
+    world.kill_agent(0, "is killed");
     world.run_for(milliseconds(300));
-    world.start(0);
+    world.start_agent(0);
     CHECK(run_together(world, {0, 1, 2}, 0, seconds(12)));
   }
 }
@@ -389,28 +391,28 @@ TEST_CASE("the root is killed as the run forms, in its last call, or as a round 
 TEST_CASE("the root is killed as workers end after a failure: one restart is counted at most") {
   for (const int after_ms : {0, 1, 4, 8, 20}) {
     const auto world = running(quiet(3, 1, 3));
-    world->fail_worker(1, 3);
+    world->fail_worker(1, "exit code 3", 3);
     world->run_for(milliseconds(after_ms));
-    world->kill(0);
+    world->kill_agent(0, "is killed");
     CHECK(run_together(*world, {1, 2}, 1, seconds(5)));
-    CHECK(world->checker().restarts() == (after_ms < 4 ? 0 : 1));
+    CHECK(world->lineage().restarts() == (after_ms < 4 ? 0 : 1));
   }
 }
 
 TEST_CASE("the root is killed while a restart is delayed: that one is counted, once") {
   const auto world = running(quiet(3, 1, 3));
   for (int round = 1; round <= 3; ++round) {
-    world->fail_worker(1, 3);
+    world->fail_worker(1, "exit code 3", 3);
     REQUIRE(run_together(*world, {0, 1, 2}, round, seconds(30)));
   }
-  const int before = world->checker().restarts();
-  const int last = world->round_of(1);
-  world->fail_worker(1, 3);
+  const int before = world->lineage().restarts();
+  const int last = world->round_at(1);
+  world->fail_worker(1, "exit code 3", 3);
   world->run_for(milliseconds(200));
   REQUIRE(!world->runs_round(1));  // the next restart waits
-  world->kill(0);
+  world->kill_agent(0, "is killed");
   CHECK(run_together(*world, {1, 2}, last, seconds(30)));
-  CHECK(world->checker().restarts() == before + 1);
+  CHECK(world->lineage().restarts() == before + 1);
 }
 
 TEST_CASE("the root is killed as the last ranks succeed: no agent reports a failure") {
@@ -418,9 +420,9 @@ TEST_CASE("the root is killed as the last ranks succeed: no agent reports a fail
     const auto world = running(quiet(3, 1, 3));
     world->finish();
     world->run_for(milliseconds(100 + after_ms));
-    world->kill(0);
+    world->kill_agent(0, "is killed");
     const auto ended = [&world] { return world->agents_alive() == 0; };
     REQUIRE(world->run_until(ended, seconds(40)));
-    for (const int host : {1, 2}) CHECK(world->exit_of(host)->code == 0);
+    for (const int host : {1, 2}) CHECK(world->end_of(host)->exit_code == 0);
   }
 }

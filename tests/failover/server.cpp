@@ -180,15 +180,17 @@ void Server::step(EntryPtr entry, const round::Event& event) {
 }
 
 void Server::perform(const EntryPtr& entry, round::Actions actions) {
+  std::vector<ServerUser::Sent> rounds;
+  for (const round::Action& action : actions) {
+    const auto* sent = std::get_if<round::Send>(&action);
+    const auto* start = sent == nullptr ? nullptr : std::get_if<StartRound>(&sent->message);
+    const auto found = start == nullptr ? links_.end() : links_.find(sent->link.value());
+    if (found != links_.end()) rounds.push_back({*start, found->second.agent});
+  }
+  if (!rounds.empty()) user_.on_rounds_sent(rounds, entry->run.base());
   for (round::Action& action : actions) {
     if (auto* one = std::get_if<round::Send>(&action)) {
-      const std::uint64_t id = one->link.value();
-      const auto found = links_.find(id);
-      const auto* start = std::get_if<StartRound>(&one->message);
-      if (start != nullptr && found != links_.end()) {
-        user_.on_round_sent(*start, found->second.agent, entry->run.base());
-      }
-      send(id, std::move(one->message));
+      send(one->link.value(), std::move(one->message));
     } else if (const auto* closing = std::get_if<round::Close>(&action)) {
       close(closing->link.value());
     } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
@@ -217,6 +219,7 @@ void Server::send(std::uint64_t id, Message message) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   const Link& link = found->second;
+  user_.on_sent(net_.at(link.socket).peer_host, message);
   if (user_.is_traced() && !sim::is_heartbeat(message)) {
     const int host = net_.at(link.socket).peer_host;
     user_.say("  " + options_.author + " -> n" + std::to_string(host) + ": " + sim::words(message));

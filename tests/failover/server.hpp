@@ -25,9 +25,14 @@ class ServerUser {
   virtual void wake_at(TimePoint local) = 0;
   [[nodiscard]] virtual bool is_traced() const = 0;
   virtual void say(const std::string& line) = 0;
-  /// A Run sends this to an agent. `base`: the settled round that it measures by.
-  virtual void on_round_sent(const protocol::StartRound& start, const AgentId& to,
-                             const protocol::RoundStamp& base) = 0;
+  virtual void on_sent(int host, const protocol::Message& message) = 0;
+  struct Sent {
+    protocol::StartRound start;
+    AgentId to;
+  };
+  /// All of one step of a Run. `base`: the settled round that it measures by.
+  virtual void on_rounds_sent(const std::vector<Sent>& rounds,
+                              const protocol::RoundStamp& base) = 0;
   /// Not from inside a call of the Server.
   virtual void post(std::function<void()> what) = 0;
 };

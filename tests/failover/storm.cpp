@@ -1,9 +1,12 @@
 #include "tests/failover/storm.hpp"
 
+#include <csignal>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/duration_text.hpp"
+#include "tests/failover/process.hpp"
 
 namespace ddprun::failover {
 
@@ -23,8 +26,8 @@ Plan make_plan(std::uint64_t seed) {
   terms.keep_alive_interval = milliseconds(random.between(2, 10) * 100);
   terms.keep_alive_max_attempt = random.between(3, 5);
   world.coordinator_timeout = terms.silence_max() * random.between(2, 4);
-  world.latency_min = microseconds(200);
-  world.latency_max = milliseconds(random.chance(70) ? random.between(1, 5) : 40);
+  world.delay_min = microseconds(200);
+  world.delay_max = milliseconds(random.chance(70) ? random.between(1, 5) : 40);
   world.drift_percent = random.between(0, 3);
   world.stop_max = milliseconds(random.chance(70) ? 50 : 1500);
   world.peer_failure_percent = random.chance(50) ? 0 : random.between(10, 100);
@@ -42,7 +45,7 @@ std::string words(const Plan& plan) {
          duration_text(terms.silence_max()) + ", coordinator_timeout " +
          duration_text(std::chrono::duration_cast<milliseconds>(plan.world.coordinator_timeout)) +
          ", join_timeout " + duration_text(terms.join_timeout) + ", latency up to " +
-         duration_text(std::chrono::duration_cast<milliseconds>(plan.world.latency_max));
+         duration_text(std::chrono::duration_cast<milliseconds>(plan.world.delay_max));
 }
 
 void Storm::begin() {
@@ -67,8 +70,8 @@ Duration Storm::while_() {
 
 int Storm::leader() {
   std::vector<int> leaders;
-  for (int host = 0; host < world_.nodes(); ++host) {
-    const Node* node = world_.node(host);
+  for (int host = 0; host < world_.node_count(); ++host) {
+    const World::Process* node = world_.process(host);
     if (node == nullptr) continue;
     for (const Server* server : node->servers()) {
       if (server->links() > 0) leaders.push_back(host);
@@ -81,11 +84,11 @@ int Storm::leader() {
 
 void Storm::strike_process(int kind) {
   const int host = random_.chance(50) ? leader() : any();
-  if (kind <= 3) return world_.kill(host);
-  if (kind == 4) return world_.kill_host(host);
+  if (kind <= 3) return world_.kill_agent(host, "is killed");
+  if (kind == 4) return world_.power_off(host);
   if (kind <= 9) {
-    for (int other = 0; other < world_.nodes(); ++other) {
-      if (world_.node(other) == nullptr && random_.chance(50)) world_.start(other);
+    for (int other = 0; other < world_.node_count(); ++other) {
+      if (world_.process(other) == nullptr && random_.chance(50)) world_.start_agent(other);
     }
     return;
   }
@@ -97,8 +100,8 @@ void Storm::strike_process(int kind) {
     world_.freeze(host);
     return world_.after(while_(), [this, host] { world_.thaw(host); });
   }
-  if (kind <= 18) return world_.fail_worker(any(), 3);
-  if (plan_.leaves) world_.ask_to_stop(random_.chance(50) ? leader() : any());
+  if (kind <= 18) return world_.fail_worker(any(), "exit code 3", 3);
+  if (plan_.leaves) world_.signal_agent(random_.chance(50) ? leader() : any(), SIGTERM);
 }
 
 void Storm::cut_for(int from, int to, Duration time) {
@@ -122,13 +125,13 @@ void Storm::strike_wires(int kind) {
   }
   std::set<int> side{one};
   if (kind >= 31) {
-    for (int host = 0; host < world_.nodes(); ++host) {
+    for (int host = 0; host < world_.node_count(); ++host) {
       if (random_.chance(50)) side.insert(host);
     }
   }
   const bool one_way = random_.chance(15);
-  for (int left = 0; left < world_.nodes(); ++left) {
-    for (int right = 0; right < world_.nodes(); ++right) {
+  for (int left = 0; left < world_.node_count(); ++left) {
+    for (int right = 0; right < world_.node_count(); ++right) {
       if (side.contains(left) == side.contains(right)) continue;
       if (!one_way || side.contains(left)) cut_for(left, right, time);
     }

@@ -1,6 +1,7 @@
 // Storm: what happens to a World in a random life, and the life itself. All decided by the seed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -33,7 +34,7 @@ class Storm {
   void strike();
   void strike_process(int kind);
   void strike_wires(int kind);
-  [[nodiscard]] int any() { return random_.between(0, world_.nodes() - 1); }
+  [[nodiscard]] int any() { return random_.between(0, world_.node_count() - 1); }
   /// Mostly the host of a coordinator that has agents.
   [[nodiscard]] int leader();
   /// Above 0, sometimes beyond the silence limit.
@@ -55,6 +56,7 @@ struct LifeSummary {
 };
 
 /// Throws Violation.
-[[nodiscard]] LifeSummary run_life(std::uint64_t seed, const World::Trace& trace);
+[[nodiscard]] LifeSummary run_life(std::uint64_t seed,
+                                   const std::function<void(const std::string&)>& trace);
 
 }  // namespace ddprun::failover

@@ -1,10 +1,10 @@
 #include "tests/failover/world.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <utility>
 
 #include "base/duration_text.hpp"
+#include "tests/failover/process.hpp"
 
 namespace ddprun::failover {
 
@@ -16,92 +16,144 @@ constexpr Duration kSampleInterval = milliseconds(100);
 
 }  // namespace
 
-World::World(WorldOptions options)
-    : options_(std::move(options)),
-      random_(options_.seed * 104'729 + 11),
-      zero_(timeline_.now()),
-      net_(timeline_, random_, {options_.nodes, options_.latency_min, options_.latency_max},
+World::World(const WorldOptions& options)
+    : sim::World(options),
+      several_(options),
+      net_(timeline(), random(), {options.nodes, options.delay_min, options.delay_max},
            [this](ProcessId process) { wake(process); }),
-      hosts_(static_cast<std::size_t>(options_.nodes)),
-      processes_(1),  // kNoProcess
-      exits_(static_cast<std::size_t>(options_.nodes)) {
-  for (Host& one : hosts_) {
-    one.clock.rate = 1.0 + 0.01 * random_.between(-options_.drift_percent, options_.drift_percent);
-    one.clock.offset = seconds(random_.between(0, 100'000));
+      hosts_(index(options.nodes)) {
+  checker_.expect_several_coordinators();
+  for (int number = 0; number < options.nodes; ++number) {
+    sim::NodeOptions node;
+    node.host = "n" + std::to_string(number);
+    node.workers = options.workers;
+    add_node(std::move(node));
   }
   sample();
 }
 
 World::~World() = default;
 
-void World::say(const std::string& line) {
-  if (!trace_) return;
-  const auto us = std::chrono::duration_cast<microseconds>(now() - zero_).count();
-  std::array<char, 32> at{};
-  std::snprintf(at.data(), at.size(), "%9.3f  ", static_cast<double>(us) / 1000.0);
-  trace_(at.data() + line);
+void World::make_agent(int number) {
+  const int process = nodes_[index(number)].process;
+  net_.power_on(number);
+  host_of_process_.push_back(number);
+  host(number).stray_since.reset();
+  host(number).process = std::make_unique<Process>(*this, number, process);
+  sim::World::make_agent(number);
+  nodes_[index(number)].agent->core().stand_by(host(number).process->standby_port());
+  let_run(number);
 }
 
-void World::run_for(Duration time) {
-  const TimePoint end = now() + time;
-  while (timeline_.run_one(end)) {
+client::MembershipOptions World::membership_options(int number) const {
+  client::MembershipOptions own = sim::World::membership_options(number);
+  own.coordinator = "n0:" + std::to_string(kEndpointPort);
+  own.hello.run_id = RunId("run");
+  own.hello.stop_timeout = std::chrono::duration_cast<Milliseconds>(several_.stop_grace);
+  own.hello.runs_coordinator = host(number).process->has_coordinator();
+  return own;
+}
+
+void World::connect(int number, const client::Connect& order) {
+  host(number).process->connect(order);
+}
+
+void World::close_link(int number, client::LinkId link) {
+  host(number).process->close_link(link);
+}
+
+void World::send(int number, const client::SendMessage& order) {
+  host(number).process->send(order);
+}
+
+void World::coordinate(int number, const client::Coordinate& order) {
+  host(number).process->coordinate(order);
+}
+
+void World::withdraw(int number) {
+  host(number).process->withdraw();
+}
+
+void World::arm_agent(int number, TimePoint deadline) {
+  nodes_[index(number)].timer_pending = true;
+  host(number).process->arm(deadline);
+}
+
+void World::on_step(int number, const node::Stepped& step) {
+  sim::World::on_step(number, step);
+  host(number).process->on_step();
+}
+
+void World::hold(int number, std::function<void()> what) {
+  nodes_[index(number)].held.push_back(std::move(what));
+  wake(nodes_[index(number)].process);
+}
+
+void World::run_held(int number) {
+  auto& held = nodes_[index(number)].held;
+  while (!held.empty()) {
+    const auto what = std::move(held.front());
+    held.pop_front();
+    what();
   }
-}
-
-bool World::run_until(const std::function<bool()>& done, Duration limit) {
-  const TimePoint end = now() + limit;
-  while (!done()) {
-    if (!timeline_.run_one(end)) return done();
-  }
-  return true;
-}
-
-Node* World::find(ProcessId process) const {
-  if (process == kNoProcess) return nullptr;
-  Node* node = processes_[static_cast<std::size_t>(process)].get();
-  return host(node->host()).process == process ? node : nullptr;
-}
-
-const Node* World::node(int number) const {
-  return find(host(number).process);
 }
 
 void World::wake(ProcessId process) {
-  if (find(process) == nullptr || !woken_.insert(process).second) return;
-  const Duration turn = random_.between(Duration(0), options_.turn_max);
-  timeline_.after(turn, [this, process] { run_process(process); });
+  if (!lives(host_of_process_[index(process)], process)) return;
+  if (!woken_.insert(process).second) return;
+  const Duration turn = random().between(Duration(0), several_.turn_max);
+  timeline().after(turn, [this, process] { run_process(process); });
 }
 
 void World::run_process(ProcessId process) {
-  Node* node = find(process);
-  if (node == nullptr) return;
-  if (paused_.contains(node->host()) || net_.is_frozen(node->host())) return;  // until resume()
+  const int number = host_of_process_[index(process)];
+  if (!lives(number, process) || paused(number)) return;  // until let_run()
   woken_.erase(process);
-  node->run();
-  if (joins_anew(*node)) host(node->host()).stray_since.reset();
-  host(node->host()).had_coordinator = node->membership().has_coordinator();
-  note_end(*node);
-  check_deadlines(*node);
-  note_workers(*node);
-  if (node->is_over()) end_process(node->host(), "exits");
+  runs_now_ = number;
+  host(number).process->run();
+  runs_now_ = -1;
+  if (joins_anew(number)) host(number).stray_since.reset();
+  check_deadlines(number);
+  note_workers(number, works(number));
+  if (!host(number).process->is_over()) {
+    if (!nodes_[index(number)].held.empty()) wake(process);
+    return;
+  }
+  say(host_of(number) + "'s process exits");
+  end_process(number);
+  forget_agent(number);
 }
 
-void World::note_end(Node& node) {
-  const auto& end = node.end_of_agent();
-  if (!end || !noted_.insert(host(node.host()).process).second) return;
-  say("n" + std::to_string(node.host()) + " ends with " + std::to_string(end->exit_code) + ": " +
-      end->text);
-  exits_[static_cast<std::size_t>(node.host())] = Exit{end->exit_code, end->text};
-  require(!end->text.empty(), "an end without a sentence");
-  require(end->text.find("announced what cannot be") == std::string::npos,
-          "an agent disbelieves its coordinator: " + end->text);
-  require(end->text.find("an agent with this id") == std::string::npos, end->text);
+void World::after_end(int number) {
+  const client::End& end = *nodes_[index(number)].end;
+  require(end.text.find("announced what cannot be") == std::string::npos,
+          "an agent disbelieves its coordinator: " + end.text);
+  require(end.text.find("an agent with this id") == std::string::npos, end.text);
 }
 
-void World::check_deadlines(const Node& node) const {
-  const bool waits = !node.end_of_agent() && !node.group();
-  require(!waits || node.armed(), "n" + std::to_string(node.host()) + " waits without a deadline");
-  for (const Server* server : node.servers()) {
+void World::exit_process(int number) {
+  host(number).process->exit();
+}
+
+void World::lose_process(int number, Gone how) {
+  if (how == Gone::kPower) {
+    net_.power_off(number);
+    net_.freeze(number, false);
+  }
+  end_process(number);
+}
+
+void World::end_process(int number) {
+  note_workers(number, false);
+  lineage_.on_process_gone(host(number).process->id());
+  net_.end_process(nodes_[index(number)].process);
+  host(number).process.reset();
+  paused_.erase(number);
+  host(number).stray_since.reset();
+}
+
+void World::check_deadlines(int number) const {
+  for (const Server* server : process(number)->servers()) {
     const round::Run* run = server->run();
     if (run == nullptr || server->is_finished()) continue;
     require(server->armed().has_value(), server->name() + " waits without a deadline");
@@ -109,90 +161,92 @@ void World::check_deadlines(const Node& node) const {
 }
 
 // Of a process that runs, or has just ended.
-void World::note_workers(const Node& node) {
-  const bool lives = find(node.process()) != nullptr;
-  const bool works = lives && node.works();
-  const RoundStamp stamp = works ? node.group()->start.stamp : RoundStamp();
-  Checker::Key& works_for = host(node.host()).works_for;
-  const Checker::Key now = Checker::key_of(stamp);
+void World::note_workers(int number, bool works) {
+  const RoundStamp stamp = works ? nodes_[index(number)].group->round.stamp : RoundStamp();
+  Lineage::Key& works_for = host(number).works_for;
+  const Lineage::Key now = Lineage::key_of(stamp);
   if (works_for != now) {
-    if (works_for.first > 0) --running_[works_for];
-    if (now.first > 0) ++running_[now];
+    if (works_for.first > 0) --working_[works_for];
+    if (now.first > 0) ++working_[now];
     works_for = now;
   }
-  checker_.on_agent({node.id().value(), node.stamp(), works && stamp == node.stamp()});
+  const Process& own = *process(number);
+  lineage_.on_agent({own.id().value(), own.stamp(), works && stamp == own.stamp()});
 }
 
-int World::running(const RoundStamp& stamp) const {
-  const auto found = running_.find(Checker::key_of(stamp));
-  return found == running_.end() ? 0 : found->second;
+int World::working(const RoundStamp& stamp) const {
+  const auto found = working_.find(Lineage::key_of(stamp));
+  return found == working_.end() ? 0 : found->second;
 }
 
-void World::on_round_sent(const StartRound& start, const AgentId& to, const RoundStamp& base) {
-  checker_.on_round_sent(start, to, base);
+void World::on_sent(int number, const Message& message) {
+  checker_.on_message(message);
+  if (const auto* hang = std::get_if<Hang>(&message)) on_hang_sent(number, *hang);
 }
 
-void World::on_round_taken(ProcessId process, const RoundStamp& before, const StartRound& start) {
-  const Node& node = this->process(process);
-  say("n" + std::to_string(node.host()) + " takes round " + text_of(start.stamp) + " on");
-  checker_.on_round_taken(node.id(), before, start);
+// "n3#7" is process 7, on host 3.
+void World::on_rounds_sent(const std::vector<ServerUser::Sent>& rounds, const RoundStamp& base) {
+  std::vector<sim::Checker::Sent> sent;
+  for (const ServerUser::Sent& one : rounds) {
+    lineage_.on_round_sent(one.start, one.to, base, checker_.failures());
+    const std::string& id = one.to.value();
+    const int process = std::stoi(id.substr(id.find('#') + 1));
+    const sim::NodeOptions& to = nodes_[index(host_of_process_[index(process)])].options;
+    sent.push_back({process, to.workers, to.role, to.fingerprint, one.start});
+  }
+  checker_.on_rounds(sent, now());
 }
 
-void World::on_group(ProcessId process) {
-  const Node& node = this->process(process);
-  const char* state = !node.group()  ? "has no worker left"
-                      : node.works() ? "has its workers running"
-                      : node.group()->state == Node::Group::State::kSpawning ? "starts its workers"
-                                                                             : "ends its workers";
-  say("n" + std::to_string(node.host()) + " " + state);
+void World::on_round_taken(int number, const RoundStamp& before, const StartRound& start) {
+  say([&] { return host_of(number) + " takes round " + text_of(start.stamp) + " on"; });
+  checker_.on_told(nodes_[index(number)].process, start);
+  lineage_.on_round_taken(process(number)->id(), before, start);
 }
 
 // An agent that hears a coordinator begins to count again when that is lost.
-bool World::joins_anew(const Node& node) {
-  const bool has = node.membership().has_coordinator();
-  return has && !std::exchange(host(node.host()).had_coordinator, has);
+bool World::joins_anew(int number) {
+  const bool has = process(number)->membership().has_coordinator();
+  return has && !std::exchange(host(number).had_coordinator, has);
 }
 
 // Longer than an agent looks for a coordinator, no worker runs without one.
 void World::check_stray(int number) {
   Host& one = host(number);
-  const bool sleeps = is_paused(number) || net_.is_frozen(number);
   const Server* server = coordinator_of(number);
   const round::Run* run = server == nullptr ? nullptr : server->run();
   const bool served =
       run != nullptr && run->phase() != round::Phase::kForming && !server->is_finished();
-  if (!works(number) || sleeps || served) {
+  if (!works(number) || paused(number) || served) {
     one.stray_since.reset();
     return;
   }
   if (!one.stray_since) one.stray_since = now();
-  const Duration limit = options_.coordinator_timeout + 2 * options_.terms.silence_max() +
-                         options_.stop_max + seconds(3);
+  const Duration limit = several_.coordinator_timeout + 2 * several_.terms.silence_max() +
+                         several_.stop_max + seconds(3);
   require(now() - *one.stray_since < limit,
           "workers of n" + std::to_string(number) + " run without a coordinator that acts for " +
               duration_text(std::chrono::duration_cast<milliseconds>(limit)));
 }
 
 void World::sample() {
-  for (int number = 0; number < nodes(); ++number) check_stray(number);
+  for (int number = 0; number < node_count(); ++number) check_stray(number);
   if (finishing_) finish_round();
-  timeline_.after(kSampleInterval, [this] { sample(); });
+  timeline().after(kSampleInterval, [this] { sample(); });
 }
 
 // A step of all ranks ends together.
 void World::finish_round() {
-  std::map<Checker::Key, std::vector<Node*>> ranks;
-  for (const Host& one : hosts_) {
-    Node* node = find(one.process);
-    if (node == nullptr || !node->works()) continue;
-    const StartRound& start = node->group()->start;
-    const bool ends = running(start.stamp) == start.group_size &&
-                      !finished_.contains(Checker::key_of(start.stamp));
-    if (ends) ranks[Checker::key_of(start.stamp)].push_back(node);
+  std::map<Lineage::Key, std::vector<int>> ranks;
+  for (int number = 0; number < node_count(); ++number) {
+    if (!works(number)) continue;
+    const StartRound& start = nodes_[index(number)].group->round;
+    const bool ends = working(start.stamp) == start.group_size &&
+                      !finished_.contains(Lineage::key_of(start.stamp));
+    if (ends) ranks[Lineage::key_of(start.stamp)].push_back(number);
   }
   for (const auto& [key, members] : ranks) {
     finished_.insert(key);
-    for (Node* member : members) member->succeed();
+    for (const int member : members) finish_worker_group(member);
   }
 }
 

@@ -1,5 +1,5 @@
-// World: nodes, wires and faults of one run whose coordinators fail over, with its clock and its
-// checks after every event. Deterministic: everything is decided by the options. Single thread.
+// World: a cluster of which any node may coordinate the run, with its wires, faults and checks.
+// Deterministic: everything is decided by the options. Single thread.
 #pragma once
 
 #include <functional>
@@ -10,47 +10,38 @@
 #include <string>
 #include <vector>
 
-#include "tests/failover/checker.hpp"
+#include "tests/failover/lineage.hpp"
 #include "tests/failover/net.hpp"
-#include "tests/failover/node.hpp"
+#include "tests/failover/server.hpp"
+#include "tests/sim/world.hpp"
 
 namespace ddprun::failover {
 
-struct WorldOptions {
-  std::uint64_t seed = 1;
+struct WorldOptions : sim::WorldOptions {
+  WorldOptions() {
+    coordinator_timeout = seconds(10);
+    spawn_min = stop_min = Duration(0);
+    spawn_max = milliseconds(20);
+    stop_max = milliseconds(50);
+    stop_grace = milliseconds(500);
+    work = std::chrono::hours(1000);  // until finish()
+  }
   int nodes = 3;
-  protocol::Terms terms;
-  Duration coordinator_timeout = seconds(10);
-  Duration latency_min = milliseconds(1);
-  Duration latency_max = milliseconds(1);
-  int drift_percent = 0;
-  Duration spawn_max = milliseconds(20);
-  Duration stop_max = milliseconds(50);
-  int peer_failure_percent = 0;  // workers that fail when a process of their round ends
-  Duration turn_max{0};          // until a process that is woken runs
+  int workers = 1;      // of each node
+  Duration turn_max{};  // until a process that is woken runs
 };
 
-class World final : public NodeWorld {
+/// Host N is node N of the cluster.
+class World final : public sim::World {
  public:
-  explicit World(WorldOptions options);
+  explicit World(const WorldOptions& options);
   ~World() override;
-  using Trace = std::function<void(const std::string&)>;
-  void trace(Trace trace) { trace_ = std::move(trace); }
+  class Process;
 
-  // Time.
-  [[nodiscard]] TimePoint now() const override { return timeline_.now(); }
-  void run_for(Duration time);
-  /// Whether it came to be within this time.
-  [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
-  void after(Duration time, std::function<void()> what) override {
-    timeline_.after(time, std::move(what));
-  }
+  void after(Duration time, std::function<void()> what) { timeline().after(time, std::move(what)); }
 
   // What happens to hosts and processes. Each does nothing where it cannot be.
-  void start(int host);
   void start_all();
-  void kill(int host);
-  void kill_host(int host);
   void pause(int host);
   void resume(int host);
   void freeze(int host);
@@ -61,31 +52,20 @@ class World final : public NodeWorld {
   void split(const std::set<int>& side);
   void break_links(int left, int right);
   void heal();
-  void fail_worker(int host, int exit_code);
-  void ask_to_stop(int host);
   /// From now on workers succeed when all of their round run.
   void finish();
 
   // What is.
-  [[nodiscard]] int nodes() const { return options_.nodes; }
-  [[nodiscard]] const WorldOptions& options() const { return options_; }
-  [[nodiscard]] Checker& checker() { return checker_; }
+  [[nodiscard]] const WorldOptions& options() const { return several_; }
+  [[nodiscard]] const Lineage& lineage() const { return lineage_; }
   /// The process on this host; null: none lives there.
-  [[nodiscard]] const Node* node(int host) const;
+  [[nodiscard]] const Process* process(int host) const;
   [[nodiscard]] bool agent_lives(int host) const;
-  [[nodiscard]] int agents_alive() const;
   [[nodiscard]] bool is_paused(int host) const { return paused_.contains(host); }
-  [[nodiscard]] bool is_reached(int from, int to) const;
-  [[nodiscard]] int round_of(int host) const;
+  [[nodiscard]] bool is_reached(int from, int to) const override;
+  /// The number of the last round that it has taken on; 0: none.
+  [[nodiscard]] int round_at(int host) const;
   [[nodiscard]] bool works(int host) const;
-  /// How the last agent of this host ended.
-  struct Exit {
-    int code = 0;
-    std::string text;
-  };
-  [[nodiscard]] const std::optional<Exit>& exit_of(int host) const {
-    return exits_[static_cast<std::size_t>(host)];
-  }
   /// The coordinator that this agent is connected to; null: none.
   [[nodiscard]] const Server* coordinator_of(int host) const;
   /// The workers of all members of this agent's round run, and its coordinator lives.
@@ -94,68 +74,67 @@ class World final : public NodeWorld {
   [[nodiscard]] bool is_calm(std::string* why, std::set<std::string>* coordinators = nullptr) const;
   [[nodiscard]] std::string picture() const;
 
-  // NodeWorld.
-  void wake(ProcessId process) override;
-  [[nodiscard]] bool is_traced() const override { return static_cast<bool>(trace_); }
-  void say(const std::string& line) override;
-  [[nodiscard]] Random& random() override { return random_; }
-  void on_round_sent(const protocol::StartRound& start, const AgentId& to,
-                     const protocol::RoundStamp& base) override;
-  void on_round_taken(ProcessId process, const protocol::RoundStamp& before,
-                      const protocol::StartRound& start) override;
-  void on_step(ProcessId) override { ++steps_; }
-  void on_group(ProcessId process) override;
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-
  private:
   struct Host {
-    ProcessId process = kNoProcess;
-    sim::DriftingClock clock{};
+    std::unique_ptr<Process> process;
     bool had_coordinator = false;
     std::optional<TimePoint> stray_since;  // its workers run for no coordinator
-    Checker::Key works_for{};              // the round whose workers run; number 0: none
+    Lineage::Key works_for{};              // the round whose workers run; number 0: none
   };
-  [[nodiscard]] Host& host(int number) { return hosts_[static_cast<std::size_t>(number)]; }
-  [[nodiscard]] const Host& host(int number) const {
-    return hosts_[static_cast<std::size_t>(number)];
+  [[nodiscard]] Host& host(int number) { return hosts_[index(number)]; }
+  [[nodiscard]] const Host& host(int number) const { return hosts_[index(number)]; }
+
+  // sim::World.
+  void make_agent(int host) override;
+  void connect(int host, const client::Connect& order) override;
+  void close_link(int host, client::LinkId link) override;
+  void send(int host, const client::SendMessage& order) override;
+  void coordinate(int host, const client::Coordinate& order) override;
+  void withdraw(int host) override;
+  [[nodiscard]] client::MembershipOptions membership_options(int host) const override;
+  [[nodiscard]] sim::Checker::Coordinated coordinated(int) const override {
+    return sim::Checker::Coordinated::kNo;  // not by one that knows how all ended
   }
+  void after_end(int host) override;
+  void exit_process(int host) override;
+  void lose_process(int host, Gone how) override;
+  /// A process finds what happened to it when it runs.
+  [[nodiscard]] bool stands_still(int host) const override { return host != runs_now_; }
+  void hold(int host, std::function<void()> what) override;
+  void on_step(int host, const node::Stepped& step) override;
+  void arm_agent(int host, TimePoint deadline) override;
+
+  void wake(ProcessId process);
+  void run_process(ProcessId process);
+  void run_held(int host);
+  void end_process(int host);
+  void let_run(int host);
+  void on_sent(int host, const protocol::Message& message);
+  void on_rounds_sent(const std::vector<ServerUser::Sent>& rounds,
+                      const protocol::RoundStamp& base);
+  void on_round_taken(int host, const protocol::RoundStamp& before,
+                      const protocol::StartRound& start);
   [[nodiscard]] bool are_one_run(const Server& left, const Server& right) const;
   /// Nodes whose workers of this round run.
-  [[nodiscard]] int running(const protocol::RoundStamp& stamp) const;
-  [[nodiscard]] Node* find(ProcessId process) const;
-  /// Also one that has ended.
-  [[nodiscard]] const Node& process(ProcessId number) const {
-    return *processes_[static_cast<std::size_t>(number)];
-  }
-  void run_process(ProcessId process);
-  void end_process(int host, const std::string& how);
-  void note_end(Node& node);
-  void check_deadlines(const Node& node) const;
-  void note_workers(const Node& node);
+  [[nodiscard]] int working(const protocol::RoundStamp& stamp) const;
+  void check_deadlines(int host) const;
+  void note_workers(int host, bool works);
   void sample();
-  [[nodiscard]] bool joins_anew(const Node& node);
-  void check_stray(int number);
+  [[nodiscard]] bool joins_anew(int host);
+  void check_stray(int host);
   void finish_round();
-  void fail_peers_of(const Node& node);
 
-  WorldOptions options_;
-  Timeline timeline_;
-  Random random_;
-  Trace trace_;
-  TimePoint zero_;
+  const WorldOptions several_;
   Net net_;
-  Checker checker_;
+  Lineage lineage_;
   std::vector<Host> hosts_;
-  std::vector<std::unique_ptr<Node>> processes_;  // by number, also those that have ended
+  std::vector<int> host_of_process_;
   std::set<ProcessId> woken_;
   std::set<int> paused_;
-  std::set<ProcessId> noted_;
-  std::vector<std::optional<Exit>> exits_;
-  ProcessId last_process_ = kNoProcess;
-  std::map<Checker::Key, int> running_;  // nodes whose workers of this round run
+  int runs_now_ = -1;                    // the host whose process has its turn
+  std::map<Lineage::Key, int> working_;  // nodes whose workers of this round run
   bool finishing_ = false;
-  std::set<Checker::Key> finished_;
-  std::uint64_t steps_ = 0;
+  std::set<Lineage::Key> finished_;
 };
 
 }  // namespace ddprun::failover

@@ -1,40 +1,37 @@
 // What is true of a World at a moment.
 #include <algorithm>
 
+#include "tests/failover/process.hpp"
 #include "tests/failover/world.hpp"
 
 namespace ddprun::failover {
 
-bool World::agent_lives(int number) const {
-  const Node* one = node(number);
-  return one != nullptr && !one->end_of_agent();
+const World::Process* World::process(int number) const {
+  return host(number).process.get();
 }
 
-int World::agents_alive() const {
-  int alive = 0;
-  for (int number = 0; number < nodes(); ++number) alive += agent_lives(number) ? 1 : 0;
-  return alive;
+bool World::agent_lives(int number) const {
+  return agent_alive(number) && !nodes_[index(number)].ended;
 }
 
 bool World::is_reached(int from, int to) const {
   return !net_.is_cut(from, to) && !net_.is_off(to) && !net_.is_frozen(to);
 }
 
-int World::round_of(int number) const {
-  const Node* one = node(number);
+int World::round_at(int number) const {
+  const Process* one = process(number);
   return one == nullptr ? 0 : one->stamp().number.value();
 }
 
 bool World::works(int number) const {
-  const Node* one = node(number);
-  return one != nullptr && one->works();
+  return group_works(number) && nodes_[index(number)].group->running;
 }
 
 const Server* World::coordinator_of(int number) const {
-  const Node* one = node(number);
+  const Process* one = process(number);
   if (one == nullptr || !one->membership().has_coordinator()) return nullptr;
   const auto [peer_host, port] = one->peer();
-  const Node* peer = peer_host < 0 ? nullptr : node(peer_host);
+  const Process* peer = peer_host < 0 ? nullptr : process(peer_host);
   if (peer == nullptr) return nullptr;
   for (const Server* server : peer->servers()) {
     if (server->port() == port) return server;
@@ -43,33 +40,34 @@ const Server* World::coordinator_of(int number) const {
 }
 
 bool World::runs_round(int number) const {
-  const Node* own = node(number);
-  if (own == nullptr || !own->works()) return false;
+  const Process* own = process(number);
+  if (own == nullptr || !works(number)) return false;
   const Server* server = coordinator_of(number);
   if (server == nullptr || server->run() == nullptr || server->is_finished()) return false;
   const auto& stamp = own->stamp();
   if (server->run()->phase() != round::Phase::kRunning) return false;
   if (!(server->run()->last_round() == stamp)) return false;
-  return running(stamp) == own->group()->start.group_size;
+  return working(stamp) == nodes_[index(number)].group->round.group_size;
 }
 
 // Runs that began apart meet at the endpoint, if a process is there and their number of nodes is
 // not fixed: see docs/FAILOVER.md.
 bool World::are_one_run(const Server& left, const Server& right) const {
   if (&left == &right || left.run() == nullptr || right.run() == nullptr) return true;
-  const Checker::RoundFacts* one = checker_.find(left.run()->last_round());
-  const Checker::RoundFacts* other = checker_.find(right.run()->last_round());
+  const Lineage::RoundFacts* one = lineage_.find(left.run()->last_round());
+  const Lineage::RoundFacts* other = lineage_.find(right.run()->last_round());
   if (one == nullptr || other == nullptr) return true;
-  const bool may_meet = node(0) != nullptr && options_.terms.nodes_min < options_.terms.nodes_max;
-  return !may_meet && !(checker_.origin(*one) == checker_.origin(*other));
+  const bool may_meet =
+      process(0) != nullptr && several_.terms.nodes_min < several_.terms.nodes_max;
+  return !may_meet && !(lineage_.origin(*one) == lineage_.origin(*other));
 }
 
 bool World::is_calm(std::string* why, std::set<std::string>* coordinators) const {
   const Server* coordinator = nullptr;
-  for (int number = 0; number < nodes(); ++number) {
+  for (int number = 0; number < node_count(); ++number) {
     if (!agent_lives(number)) continue;
     const Server* own = coordinator_of(number);
-    const bool waits = own != nullptr && node(number)->is_spare() && !node(number)->group();
+    const bool waits = own != nullptr && process(number)->is_spare() && !group_alive(number);
     const bool fine = own != nullptr && (waits || runs_round(number)) &&
                       (coordinator == nullptr || are_one_run(*own, *coordinator));
     if (!fine) {
@@ -84,8 +82,8 @@ bool World::is_calm(std::string* why, std::set<std::string>* coordinators) const
 
 std::string World::picture() const {
   std::string text;
-  for (int number = 0; number < nodes(); ++number) {
-    const Node* one = node(number);
+  for (int number = 0; number < node_count(); ++number) {
+    const Process* one = process(number);
     text += "n" + std::to_string(number) + " ";
     if (one == nullptr) {
       text += "has no process; ";
@@ -95,7 +93,7 @@ std::string World::picture() const {
     for (const std::string_view state : one->membership().state_names()) {
       text += std::string(state) + " ";
     }
-    text += "in round " + std::to_string(round_of(number));
+    text += "in round " + std::to_string(round_at(number));
     const Server* at = coordinator_of(number);
     if (at != nullptr) text += " at " + at->name();
     for (const Server* server : one->servers()) {

@@ -43,6 +43,7 @@ void Checker::on_message(const Message& message) const {
 void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
   std::map<Stamp, std::vector<Sent>> by_stamp;
   for (const Sent& one : sent) by_stamp[key_of(one.start.stamp)].push_back(one);
+  if (several_) return note_rounds(sent);
   require(by_stamp.size() <= 1, "two rounds in one step");
   for (auto& [stamp, messages] : by_stamp) {
     const auto known = rounds_.find(stamp);
@@ -74,6 +75,23 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
     verdict_known_.reset();
     failure_known_.reset();
     rounds_[stamp] = std::move(formed);
+  }
+}
+
+// Some members of a round may hear of it later, from a coordinator that took over.
+void Checker::note_rounds(const std::vector<Sent>& sent) {
+  for (const Sent& one : sent) {
+    Formed& formed = rounds_[key_of(one.start.stamp)];
+    const auto at = std::lower_bound(formed.members.begin(), formed.members.end(), one,
+                                     [](const Sent& left, const Sent& right) {
+                                       return left.start.group_rank < right.start.group_rank;
+                                     });
+    const bool known = at != formed.members.end() && at->start.group_rank == one.start.group_rank;
+    require(!known || at->process == one.process, "a round was re-sent to another agent");
+    require(!known || at->start == one.start, "a round was re-sent with other contents");
+    if (!known) formed.members.insert(at, one);
+    const bool whole = static_cast<int>(formed.members.size()) == one.start.group_size;
+    if (whole && !known) check_complete(formed);
   }
 }
 
@@ -161,8 +179,8 @@ void Checker::on_told(int process, const StartRound& start) {
   if (told != told_.end() && told->second.stamp.number >= start.stamp.number) return;
   if (told != told_.end()) {
     // Nodes that knew of no round have begun a new run: what an older one knows is of another.
-    const bool another =
-        told->second.stamp.author != start.stamp.author && began_anew_.contains(start.stamp.author);
+    const bool another = told->second.stamp.author != start.stamp.author &&
+                         (several_ || began_anew_.contains(start.stamp.author));
     require(another || start.restarts >= told->second.restarts,
             "an agent saw the restart count go back");
   }
@@ -181,6 +199,7 @@ void Checker::on_group_started(int process, const StartRound& start) {
 }
 
 void Checker::on_group_failed(const RoundStamp& stamp) {
+  ++failures_;
   const auto formed = rounds_.find(key_of(stamp));
   if (formed == rounds_.end() || formed->second.failed) return;
   formed->second.failed = true;

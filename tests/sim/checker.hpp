@@ -47,9 +47,14 @@ using Stamp = std::pair<int, std::string>;  // round number, author
 
 class Checker {
  public:
-  explicit Checker(protocol::Terms terms) : terms_(std::move(terms)) {}
+  Checker(protocol::Terms terms, Duration stop_grace)
+      : terms_(std::move(terms)), stop_grace_(stop_grace) {}
   /// A violation of this promise ends the life, known or not; "all": every one's does.
   void be_strict(const std::string& promise) { strict_ = promise; }
+
+  /// Any node may coordinate: what a round has to do with those before it is not checked here, and
+  /// a node whose coordinator is lost for good knows of itself alone.
+  void expect_several_coordinators() { several_ = coordinator_lost_ = true; }
 
   /// All StartRounds of one coordinator step, with the agent process each went to.
   struct Sent {
@@ -126,6 +131,8 @@ class Checker {
 
   [[nodiscard]] int rounds() const { return static_cast<int>(rounds_.size()); }
   [[nodiscard]] int restarts() const;
+  /// Of workers, and of groups whose ranks were given up.
+  [[nodiscard]] int failures() const { return failures_; }
   [[nodiscard]] int largest_restart_step() const { return largest_restart_step_; }
   [[nodiscard]] const std::map<int, int>& exit_codes() const { return exit_codes_; }
 
@@ -145,6 +152,7 @@ class Checker {
     std::optional<TimePoint> released;  // the store
     [[nodiscard]] bool has(int process) const { return processes.count(process) != 0; }
   };
+  void note_rounds(const std::vector<Sent>& sent);
   void check_complete(Formed& formed) const;
   void check_order(const Formed& before, const Formed& after) const;
   void check_number(const Stamp& stamp, const Formed& formed);
@@ -159,6 +167,7 @@ class Checker {
   void check_silence(const Formed& before, const Formed& after);
 
   protocol::Terms terms_;
+  Duration stop_grace_;
   std::map<Stamp, Formed> rounds_;
   std::map<std::string, Stamp> last_by_author_;
   std::set<std::string> began_anew_;  // authors whose first round had no node of a round before
@@ -168,6 +177,8 @@ class Checker {
   std::set<int> lost_;  // since the last round: their old place means nothing
   int claimed_ = 0;
   int failed_rounds_ = 0;
+  int failures_ = 0;
+  bool several_ = false;
   std::map<int, int> verdicts_;  // exit code, by coordinator
   int largest_restart_step_ = 0;
 

@@ -176,7 +176,7 @@ void Checker::on_rank_done(int process, const Stamp& stamp, TimePoint now) {
   Formed& formed = found->second;
   ++formed.ranks_done;
   const bool all = formed.ranks_done == formed.members.front().start.world_size.value();
-  if (!all || succeeded_) return;
+  if (!all || succeeded_ || several_) return;
   const bool quiet =
       lives(stamp) && !verdict_known_ && now >= unheard_until_ && !anybody_excused_since(now);
   const auto goes = [this, now](const Member& member) {
@@ -219,8 +219,8 @@ void Checker::on_store_closed(const RoundStamp& stamp, const StoreClient& client
   const auto found = rounds_.find(key_of(stamp));
   if (found == rounds_.end()) return;
   const Formed& formed = found->second;
-  const auto limit = std::chrono::duration_cast<Duration>(
-      (Duration(Hello().stop_timeout) + kStopMargin) * kSlowestClock);
+  const auto limit =
+      std::chrono::duration_cast<Duration>((stop_grace_ + kStopMargin) * kSlowestClock);
   const auto since = [now, limit](const std::optional<TimePoint>& when) {
     return when && now - *when >= limit;
   };
@@ -270,8 +270,8 @@ void Checker::on_agent_ended(int process, const client::End& end) {
   const bool knows = end.done && !coordinator_lost_;
   const auto complete = [knows, process](const auto& entry) {
     const auto& succeeded = entry.second.succeeded;
-    return succeeded.size() == entry.second.members.size() ||
-           (!knows && succeeded.count(process) != 0);
+    const int nodes = entry.second.members.front().start.group_size;
+    return static_cast<int>(succeeded.size()) == nodes || (!knows && succeeded.count(process) != 0);
   };
   require(std::any_of(rounds_.begin(), rounds_.end(), complete),
           "exit 0 although no round succeeded on all nodes");

@@ -6,7 +6,9 @@
 namespace ddprun::sim {
 
 World::World(WorldOptions options)
-    : options_(std::move(options)), random_(options_.seed), checker_(options_.terms) {}
+    : options_(std::move(options)),
+      random_(options_.seed),
+      checker_(options_.terms, options_.stop_grace) {}
 
 int World::add_node(NodeOptions options) {
   Node node;

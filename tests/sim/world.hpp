@@ -120,8 +120,12 @@ class World {
     return group && !group->ending();
   }
   [[nodiscard]] int agents_alive() const { return agents_alive_; }
+  /// How its last agent ended.
+  [[nodiscard]] const std::optional<client::End>& end_of(int node) const {
+    return nodes_[index(node)].end;
+  }
   [[nodiscard]] std::optional<int> exit_code(int node) const {
-    return nodes_[index(node)].exit_code;
+    return end_of(node) ? std::optional(end_of(node)->exit_code) : std::nullopt;
   }
   [[nodiscard]] bool somebody_ended() const { return !checker_.exit_codes().empty(); }
   [[nodiscard]] Round round_of(int node) const;
@@ -143,6 +147,7 @@ class World {
   [[nodiscard]] Timeline& timeline() { return timeline_; }
   /// "forming --> running": the states that the cores went through, for docs/internals/STATES.md.
   [[nodiscard]] const std::set<std::string>& transitions() const { return transitions_; }
+  [[nodiscard]] bool is_traced() const { return static_cast<bool>(trace_); }
   /// Gets one line per thing that happens; unset: nothing is formatted.
   void trace(std::function<void(const std::string&)> line) { trace_ = std::move(line); }
   void say(const std::string& line) const {
@@ -237,9 +242,9 @@ class World {
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
-    std::map<int, Worker> carried;  // by local rank, between two groups
-    LocalRound::Trained trained{};  // the workers of the last group
-    std::optional<int> exit_code;
+    std::map<int, Worker> carried;   // by local rank, between two groups
+    LocalRound::Trained trained{};   // the workers of the last group
+    std::optional<client::End> end;  // of its last agent
   };
 
   void record_transition(std::string_view from, std::string_view to);

@@ -140,7 +140,7 @@ void World::on_end(int id, const client::End& end) {
   own.outcome = end.exit_code == 0 ? "succeeded" : "failed";
   own.exit_code = end.exit_code;
   own.end_text = end.text;
-  node.exit_code = end.exit_code;
+  node.end = end;
   require(!node.serves, "an agent ended with an open store");
   after_end(id);
 }

@@ -1,11 +1,10 @@
-// Checker: what must hold in every world in which coordinators fail over (docs/FAILOVER.md): no two
+// Lineage: what must hold in every world in which coordinators fail over (docs/FAILOVER.md): no two
 // rounds follow one settled round, there are never two worlds of one run, no agent goes back, no
 // fail-over costs a restart. Knows the rounds that were sent and taken on, nothing of who decides.
 #pragma once
 
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,21 +12,16 @@
 #include <vector>
 
 #include "rendezvous/protocol/messages.hpp"
+#include "tests/sim/checker.hpp"
 
 namespace ddprun::failover {
 
-class Violation : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-inline void require(bool holds, const std::string& what) {
-  if (!holds) throw Violation(what);
-}
+using sim::require;
 
 /// "7 of c1/3.1.1".
 [[nodiscard]] std::string text_of(const protocol::RoundStamp& stamp);
 
-class Checker {
+class Lineage {
  public:
   using Key = std::pair<int, std::string>;
   struct RoundFacts {
@@ -51,11 +45,11 @@ class Checker {
     bool works = false;
   };
 
+  /// `failures`: of workers so far.
   void on_round_sent(const protocol::StartRound& start, const AgentId& to,
-                     const protocol::RoundStamp& base);
+                     const protocol::RoundStamp& base, int failures);
   void on_round_taken(const AgentId& agent, const protocol::RoundStamp& before,
                       const protocol::StartRound& start);
-  void on_worker_failed() { ++failures_; }
   void on_process_gone(const AgentId& agent) { gone_.insert(agent.value()); }
   /// What has become of one agent. One that has ended does not work.
   void on_agent(const Agent& agent);
@@ -70,7 +64,6 @@ class Checker {
   [[nodiscard]] protocol::RoundStamp origin(const RoundFacts& round) const;
   [[nodiscard]] int rounds() const { return static_cast<int>(rounds_.size()); }
   [[nodiscard]] int restarts() const { return restarts_; }
-  [[nodiscard]] int failures() const { return failures_; }
 
   [[nodiscard]] static Key key_of(const protocol::RoundStamp& stamp) {
     return {stamp.number.value(), stamp.author};
@@ -87,7 +80,6 @@ class Checker {
   std::set<Key> worlds_;                        // rounds of which all members work
   std::unordered_map<std::string, Key> works_;  // by agent: for which round
   std::unordered_set<std::string> gone_;        // agents whose process has ended
-  int failures_ = 0;
   int restarts_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// The part of Node that is agent/coordinate/standby and agent/coordinate/endpoint_notice in a real
-// process: keep the two alike.
+// The part of a Process that is agent/coordinate/standby and agent/coordinate/endpoint_notice in a
+// real process: keep the two alike.
 #include <utility>
 
 #include "rendezvous/client/limits.hpp"
-#include "tests/failover/node.hpp"
+#include "tests/failover/process.hpp"
 
 namespace ddprun::failover {
 
@@ -17,38 +17,38 @@ constexpr int kUnansweredMax = 4;
 
 }  // namespace
 
-void Node::listen() {
+void World::Process::listen() {
   int port = standby_port_;
-  if (port == 0) port = kStandbyPort + (options_.process * 10 + servers_made_) % 30'000;
-  listens_ = net_.listen(options_.process, options_.host, port);
+  if (port == 0) port = kStandbyPort + (process_ * 10 + servers_made_) % 30'000;
+  listens_ = net_.listen(process_, host_, port);
   standby_port_ = listens_ ? port : 0;
   turns_away_ = false;
 }
 
-void Node::stand_by(const client::Event& event) {
+void World::Process::stand_by(const client::Event& event) {
   const bool came = std::holds_alternative<client::Incoming>(event);
   if (!came || !membership().has_coordinator()) return;
   turn_away();
   if (candidate_) lead();
 }
 
-void Node::turn_away() {
+void World::Process::turn_away() {
   if (!listens_ || std::exchange(turns_away_, true)) return;
-  world_.wake(options_.process);
+  world_.wake(process_);
 }
 
-void Node::turn_away_if_readable() {
-  while (turns_away_ && listens_ && net_.is_readable(options_.host, standby_port_)) {
+void World::Process::turn_away_if_readable() {
+  while (turns_away_ && listens_ && net_.is_readable(host_, standby_port_)) {
     turns_away_ = false;
     if (!membership().has_coordinator()) return;
-    net_.close(net_.accept(options_.host, standby_port_));
+    net_.close(net_.accept(host_, standby_port_));
     turns_away_ = true;
   }
 }
 
-void Node::act(const client::Coordinate& order) {
+void World::Process::coordinate(const client::Coordinate& order) {
   if (!listens_) {
-    return agent_->feed(client::Abdicated{"this node has no port to coordinate the run"});
+    return world_.feed(host_, client::Abdicated{"this node has no port to coordinate the run"});
   }
   turns_away_ = false;
   listens_ = false;
@@ -58,23 +58,23 @@ void Node::act(const client::Coordinate& order) {
   options.on_abdicate = [this](const std::string& reason) {
     if (candidate_) feed(client::Abdicated{reason});
   };
-  world_.say("n" + std::to_string(options_.host) + " is a candidate" +
+  world_.say("n" + std::to_string(host_) + " is a candidate" +
              (order.ended_author.empty() ? "" : ", " + order.ended_author + " has ended"));
   candidate_ = std::make_unique<Server>(net_, *this, std::move(options));
   attend(*candidate_);
-  world_.wake(options_.process);
+  world_.wake(process_);
 }
 
-void Node::act(const client::Withdraw&) {
+void World::Process::withdraw() {
   drop_notices();
   if (std::exchange(leads_, false)) local_ = std::move(endpoint_);
-  if (listens_) net_.unlisten(options_.host, standby_port_);
+  if (listens_) net_.unlisten(host_, standby_port_);
   listens_ = false;
   candidate_.reset();
   listen();
 }
 
-void Node::drop_notices() {
+void World::Process::drop_notices() {
   for (Notice& notice : notices_) {
     if (notice.socket != kNoSocket) net_.close(notice.socket);
   }
@@ -82,7 +82,7 @@ void Node::drop_notices() {
   heard_.clear();
 }
 
-void Node::lead() {
+void World::Process::lead() {
   if (local_) endpoint_ = std::move(local_);
   local_ = std::move(candidate_);
   leads_ = true;
@@ -94,7 +94,7 @@ void Node::lead() {
   for (Notice& notice : notices_) attempt(notice);
 }
 
-void Node::attend(Server& leader) {
+void World::Process::attend(Server& leader) {
   leader.on_rival([this, &leader](const protocol::Moved& place) {
     heard_.push_back({place, &leader});
   });
@@ -107,17 +107,17 @@ void Node::attend(Server& leader) {
   });
 }
 
-void Node::attempt(Notice& notice) {
+void World::Process::attempt(Notice& notice) {
   if (notice.socket != kNoSocket) net_.close(notice.socket);
-  notice.socket = net_.connect(options_.process, options_.host, notice.host, notice.port);
+  notice.socket = net_.connect(process_, host_, notice.host, notice.port);
   notice.is_up = false;
   notice.unanswered = 0;
-  notice.give_up = now() + client::kAttemptMax;
+  notice.give_up = local_now() + client::kAttemptMax;
   notice.again.reset();
   wake_at(notice.give_up);
 }
 
-void Node::tell(Notice& notice) {
+void World::Process::tell(Notice& notice) {
   const Server& leader = *notice.leader;
   const round::Run* run = leader.is_finished() ? nullptr : leader.run();
   if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
@@ -128,12 +128,12 @@ void Node::tell(Notice& notice) {
   again(notice);
 }
 
-void Node::again(Notice& notice) {
-  notice.again = now() + kNoticeInterval;
+void World::Process::again(Notice& notice) {
+  notice.again = local_now() + kNoticeInterval;
   wake_at(*notice.again);
 }
 
-void Node::run_notices() {
+void World::Process::run_notices() {
   for (Notice& notice : notices_) run(notice);
   std::erase_if(notices_,
                 [](const Notice& one) { return one.is_of_rival && one.socket == kNoSocket; });
@@ -148,8 +148,8 @@ void Node::run_notices() {
   }
 }
 
-void Node::run(Notice& notice) {
-  if (notice.again && now() >= *notice.again) {
+void World::Process::run(Notice& notice) {
+  if (notice.again && local_now() >= *notice.again) {
     notice.again.reset();
     notice.is_up&& notice.unanswered < kUnansweredMax ? tell(notice) : attempt(notice);
   }
@@ -165,7 +165,7 @@ void Node::run(Notice& notice) {
     if (moved != nullptr && !notice.is_of_rival) heard_.push_back({*moved, notice.leader});
   }
   socket.inbox.clear();
-  const bool is_late = !notice.is_up && now() >= notice.give_up;
+  const bool is_late = !notice.is_up && local_now() >= notice.give_up;
   if (socket.ended.empty() && !is_late) return;
   net_.close(std::exchange(notice.socket, kNoSocket));
   notice.is_up = false;

@@ -1,4 +1,4 @@
-#include "tests/failover/checker.hpp"
+#include "tests/failover/lineage.hpp"
 
 #include <algorithm>
 
@@ -11,7 +11,8 @@ std::string text_of(const RoundStamp& stamp) {
   return std::to_string(stamp.number.value()) + " of " + stamp.author;
 }
 
-void Checker::on_round_sent(const StartRound& start, const AgentId& to, const RoundStamp& base) {
+void Lineage::on_round_sent(const StartRound& start, const AgentId& to, const RoundStamp& base,
+                            int failures) {
   const auto [found, is_new] = rounds_.try_emplace(key_of(start.stamp));
   RoundFacts& round = found->second;
   if (is_new) {
@@ -31,12 +32,12 @@ void Checker::on_round_sent(const StartRound& start, const AgentId& to, const Ro
     round.votes += round.takers.contains(to.value()) ? 1 : 0;
   }
   restarts_ = std::max(restarts_, start.restarts.value());
-  require(restarts_ <= failures_,
+  require(restarts_ <= failures,
           "a restart was counted without a worker that failed: " + std::to_string(restarts_) +
-              " restarts, " + std::to_string(failures_) + " failures");
+              " restarts, " + std::to_string(failures) + " failures");
 }
 
-void Checker::on_round_taken(const AgentId& agent, const RoundStamp& before,
+void Lineage::on_round_taken(const AgentId& agent, const RoundStamp& before,
                              const StartRound& start) {
   require(start.stamp.number > before.number, agent.value() + " goes back from round " +
                                                   text_of(before) + " to " + text_of(start.stamp));
@@ -58,7 +59,7 @@ void Checker::on_round_taken(const AgentId& agent, const RoundStamp& before,
 
 // Of one coordinator two may be: it did not hear that the first of them was taken on. Where two
 // nodes were left and one went on alone, the other one may follow when the process of that is gone.
-void Checker::settle(RoundFacts& round) {
+void Lineage::settle(RoundFacts& round) {
   if (std::exchange(round.is_settled, true) || round.base.number == Round(0)) return;
   for (const auto& [key, other] : rounds_) {
     const bool rivals = other.is_settled && other.base == round.base &&
@@ -69,20 +70,20 @@ void Checker::settle(RoundFacts& round) {
   }
 }
 
-bool Checker::lives(const RoundFacts& round) const {
+bool Lineage::lives(const RoundFacts& round) const {
   return std::any_of(round.takers.begin(), round.takers.end(),
                      [this](const std::string& taker) { return !gone_.contains(taker); });
 }
 
-// "c3/7.1.1" is in the process of agent "n3/7".
-bool Checker::can_be_followed(const RoundFacts& round) const {
+// "c3#7.1.1" is in the process of agent "n3#7".
+bool Lineage::can_be_followed(const RoundFacts& round) const {
   const std::string& author = round.stamp.author;
   const bool ended = gone_.contains("n" + author.substr(1, author.find('.') - 1));
   return round.has_successors || !ended;
 }
 
 // New processes on hosts that reach no other know of no run, and begin one.
-protocol::RoundStamp Checker::origin(const RoundFacts& round) const {
+protocol::RoundStamp Lineage::origin(const RoundFacts& round) const {
   const RoundFacts* at = &round;
   while (at->base.number > Round(0)) {
     const RoundFacts* base = find(at->base);
@@ -92,26 +93,26 @@ protocol::RoundStamp Checker::origin(const RoundFacts& round) const {
   return at->stamp;
 }
 
-const Checker::RoundFacts* Checker::find(const RoundStamp& stamp) const {
+const Lineage::RoundFacts* Lineage::find(const RoundStamp& stamp) const {
   const auto found = rounds_.find(key_of(stamp));
   return found == rounds_.end() ? nullptr : &found->second;
 }
 
-const Checker::RoundFacts* Checker::newest_settled() const {
+const Lineage::RoundFacts* Lineage::newest_settled() const {
   for (auto at = rounds_.rbegin(); at != rounds_.rend(); ++at) {
     if (at->second.is_settled && !at->second.takers.empty()) return &at->second;
   }
   return nullptr;
 }
 
-bool Checker::descends(const RoundStamp& stamp, const RoundStamp& from) const {
+bool Lineage::descends(const RoundStamp& stamp, const RoundStamp& from) const {
   if (stamp == from) return true;
   const RoundFacts* round = find(stamp);
   return round != nullptr && round->ancestors.contains(key_of(from));
 }
 
 // The relation of two rounds never ends: what is checked here, as the second one begins, holds.
-void Checker::on_agent(const Agent& agent) {
+void Lineage::on_agent(const Agent& agent) {
   const auto change = [this](const Key& key, int by) {
     const auto found = rounds_.find(key);
     if (found == rounds_.end()) return;
@@ -138,7 +139,7 @@ void Checker::on_agent(const Agent& agent) {
   change(now, 1);
 }
 
-void Checker::check_world(const RoundFacts& round) const {
+void Lineage::check_world(const RoundFacts& round) const {
   for (const Key& key : worlds_) {
     const RoundFacts& other = rounds_.at(key);
     const bool related = descends(round.stamp, other.stamp) || descends(other.stamp, round.stamp);
