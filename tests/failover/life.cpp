@@ -38,10 +38,10 @@ namespace {
 }
 
 /// Returns whether two runs are left that began apart.
-[[nodiscard]] bool check_recovery(World& world) {
+[[nodiscard]] bool check_recovery(World& world, Duration slow) {
   const WorldOptions& options = world.options();
   const Duration silence = options.terms.silence_max();
-  const Duration soon = 4 * silence + options.stop_max + seconds(6);
+  const Duration soon = 4 * silence + options.stop_max + seconds(6) + slow;
   const bool majority = has_majority(world);
   const auto runs = [&world] {
     std::string why;
@@ -52,7 +52,7 @@ namespace {
           "a majority of the last round lives and no round runs: " + world.picture());
   std::string why;
   const Duration longest = options.coordinator_timeout + options.terms.join_timeout + 6 * silence +
-                           options.stop_max + seconds(10);
+                           options.stop_max + seconds(10) + slow;
   const bool calm = world.run_until([&] { return world.is_calm(&why); }, longest);
   require(calm, duration_text(std::chrono::duration_cast<milliseconds>(longest)) +
                     " after the last fault " + why);
@@ -61,7 +61,7 @@ namespace {
   return coordinators.size() > 1;
 }
 
-void check_finish(World& world) {
+void check_finish(World& world, Duration slow) {
   world.finish();
   const auto quiet = [&world] {
     for (int host = 0; host < world.node_count(); ++host) {
@@ -70,13 +70,23 @@ void check_finish(World& world) {
     return true;
   };
   const Duration longest =
-      world.options().terms.join_timeout + world.options().coordinator_timeout + seconds(60);
+      world.options().terms.join_timeout + world.options().coordinator_timeout + seconds(60) + slow;
   require(world.run_until(quiet, longest), "processes never end: " + world.picture());
 }
 
 [[nodiscard]] bool is_documented(int code) {
-  static constexpr int kCodes[] = {0,   1,   3,   kExitJoinTimeout,     kExitRefused,
-                                   143, 112, 113, kExitCoordinatorLost, kExitNodeLost};
+  static constexpr int kCodes[] = {0,
+                                   1,
+                                   3,
+                                   kExitJoinTimeout,
+                                   kExitRefused,
+                                   130,
+                                   143,
+                                   kExitCoordinatorLost,
+                                   kExitNodeLost,
+                                   kExitHang,
+                                   kExitUnkillable,
+                                   kExitNotFound};
   return std::find(std::begin(kCodes), std::end(kCodes), code) != std::end(kCodes);
 }
 
@@ -86,12 +96,14 @@ void check_finish(World& world) {
     world.after(late, [&world, host] { world.start_agent(host); });
   }
   (void)world.run_until([&world] { return some_round_runs(world); }, seconds(3));
+  // Survivors that do not take their round, files that stall, and ranks that make no progress.
+  const Duration slow = plan.workers_vary ? 2 * sim::kRejoin + seconds(60) : Duration(0);
   storm.begin();
   world.run_for(plan.length);
   storm.calm();
   world.heal();
-  const bool two_runs = check_recovery(world);
-  check_finish(world);
+  const bool two_runs = check_recovery(world, slow);
+  check_finish(world, slow);
   return two_runs;
 }
 
@@ -110,7 +122,7 @@ LifeSummary run_life(std::uint64_t seed, const std::function<void(const std::str
       trace(at.data() + line);
     });
   }
-  Storm storm(world, plan);
+  Storm storm(world, plan, failover_faults());
   LifeSummary summary;
   try {
     summary.two_runs = live(world, plan, storm);

@@ -87,12 +87,13 @@ void World::Process::serve() {
 
 // Agent::settle().
 void World::Process::settle() {
-  if (!agent().end() || std::exchange(asked_to_settle_, true)) return;
-  if (local_ && agent().ends_run()) {
+  if (!agent().end()) return;
+  if (!std::exchange(asked_to_settle_, true) && local_ && agent().ends_run()) {
     local_->shut_down(agent().run_exit_code(), "its node leaves");
   }
   const TimePoint written = world_.nodes_[index(host_)].output_stalled_until;
-  if (written > world_.now()) wake_at(world_.nodes_[index(host_)].clock.local(written));
+  if (written <= world_.now()) return;
+  world_.timeline().at(written, [&world = world_, process = process_] { world.wake(process); });
 }
 
 // When what its workers wrote has been passed on.

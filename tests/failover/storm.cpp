@@ -7,6 +7,7 @@
 
 #include "base/duration_text.hpp"
 #include "tests/failover/process.hpp"
+#include "tests/sim/storm.hpp"
 
 namespace ddprun::failover {
 
@@ -35,6 +36,15 @@ Plan make_plan(std::uint64_t seed) {
   plan.length = seconds(random.between(5, 30));
   plan.pause_max = milliseconds(random.chance(50) ? 500 : 5000);
   plan.leaves = random.chance(30);
+  plan.workers_vary = random.chance(60);
+  if (!plan.workers_vary) return plan;
+  world.workers = random.between(1, 3);
+  world.graceful_percent = random.chance(50) ? 0 : 30;
+  world.drain_max = milliseconds(random.chance(50) ? 1 : 500);
+  world.evidence_max = milliseconds(random.chance(50) ? 1 : 1000);
+  if (random.chance(50)) terms.hang_timeout = seconds(random.between(1, 10));
+  if (random.chance(70)) world.survivor_percent = random.chance(50) ? 100 : 60;
+  if (world.survivor_percent && random.chance(50)) world.spare_percent = random.between(1, 100);
   return plan;
 }
 
@@ -45,18 +55,126 @@ std::string words(const Plan& plan) {
          duration_text(terms.silence_max()) + ", coordinator_timeout " +
          duration_text(std::chrono::duration_cast<milliseconds>(plan.world.coordinator_timeout)) +
          ", join_timeout " + duration_text(terms.join_timeout) + ", latency up to " +
-         duration_text(std::chrono::duration_cast<milliseconds>(plan.world.delay_max));
+         duration_text(std::chrono::duration_cast<milliseconds>(plan.world.delay_max)) +
+         sim::words_of_survivors(plan.world);
+}
+
+namespace {
+
+void kill(Storm& storm, int node) {
+  storm.world().kill_agent(node, "is killed");
+}
+
+void power_off(Storm& storm, int node) {
+  storm.world().power_off(node);
+}
+
+void start(Storm& storm, int) {
+  for (int node = 0; node < storm.world().node_count(); ++node) {
+    if (!storm.world().agent_alive(node) && storm.random().chance(50)) {
+      storm.world().start_agent(node);
+    }
+  }
+}
+
+void pause(Storm& storm, int node) {
+  storm.world().pause(node);
+  storm.world().after(storm.while_(), [&world = storm.world(), node] { world.resume(node); });
+}
+
+void freeze(Storm& storm, int node) {
+  storm.world().freeze(node);
+  storm.world().after(storm.while_(), [&world = storm.world(), node] { world.thaw(node); });
+}
+
+void stop(Storm& storm, int node) {
+  storm.world().signal_agent(node, SIGTERM);
+}
+
+void break_links(Storm& storm, int node) {
+  storm.world().break_links(node, storm.any());
+}
+
+void cut_one_way(Storm& storm, int node) {
+  storm.cut_for(node, storm.any(), storm.while_());
+}
+
+void cut(Storm& storm, int node) {
+  const int other = storm.any();
+  const Duration time = storm.while_();
+  storm.cut_for(node, other, time);
+  storm.cut_for(other, node, time);
+}
+
+/// Those hosts from all others.
+void separate(Storm& storm, const std::set<int>& side) {
+  const Duration time = storm.while_();
+  const bool one_way = storm.random().chance(15);
+  for (int left = 0; left < storm.world().node_count(); ++left) {
+    for (int right = 0; right < storm.world().node_count(); ++right) {
+      if (side.contains(left) == side.contains(right)) continue;
+      if (!one_way || side.contains(left)) storm.cut_for(left, right, time);
+    }
+  }
+}
+
+void cut_off(Storm& storm, int node) {
+  separate(storm, {node});
+}
+
+void split(Storm& storm, int node) {
+  std::set<int> side{node};
+  for (int other = 0; other < storm.world().node_count(); ++other) {
+    if (storm.random().chance(50)) side.insert(other);
+  }
+  separate(storm, side);
+}
+
+const sim::Faults<Storm>::Fault kFaults[] = {
+    {"kill", 12, false, kill},
+    {"power-off", 4, false, power_off},
+    {"start", 20, true, start},
+    {"pause", 20, false, pause},
+    {"freeze", 8, false, freeze},
+    {"stop", 8, false, stop},
+    {"break-links", 12, false, break_links},
+    {"cut-one-way", 8, false, cut_one_way},
+    {"cut", 8, false, cut},
+    {"cut-off", 12, false, cut_off},
+    {"split", 16, false, split},
+};
+
+}  // namespace
+
+sim::Faults<Storm> failover_faults() {
+  return sim::Faults<Storm>({std::begin(kFaults), std::end(kFaults)});
+}
+
+Storm::Storm(World& world, const Plan& plan, sim::Faults<Storm> faults)
+    : world_(world), plan_(plan), random_(plan.world.seed * 31 + 7), faults_(std::move(faults)) {
+  const auto leave_out = [this](std::string_view name) {
+    static_cast<void>(faults_.weigh(name, 0));
+  };
+  if (!plan.leaves) leave_out("stop");
+  if (!plan.resets) leave_out("break-links");
+  if (plan.workers_vary) return;
+  for (const sim::WorkerFault& fault : sim::worker_faults()) {
+    if (fault.name != "fail-worker") leave_out(fault.name);
+  }
 }
 
 void Storm::begin() {
+  if (faults_.total() == 0) return;
   const Duration pause = random_.between(Duration(milliseconds(1)), plan_.pause_max);
   world_.after(pause, [this] { strike(); });
 }
 
 void Storm::strike() {
   if (is_over_) return;
-  const int kind = random_.between(1, 34);
-  kind <= 20 ? strike_process(kind) : strike_wires(kind);
+  const auto& fault = faults_.pick(random_.between(1, faults_.total()));
+  const int node = random_.chance(50) ? leader() : any();
+  world_.say("-- " + std::string(fault.name) + " -- " + world_.host_of(node));
+  fault.strike(*this, node);
   begin();
 }
 
@@ -82,60 +200,10 @@ int Storm::leader() {
       random_.between(0, static_cast<int>(leaders.size()) - 1))];
 }
 
-void Storm::strike_process(int kind) {
-  const int host = random_.chance(50) ? leader() : any();
-  if (kind <= 3) return world_.kill_agent(host, "is killed");
-  if (kind == 4) return world_.power_off(host);
-  if (kind <= 9) {
-    for (int other = 0; other < world_.node_count(); ++other) {
-      if (world_.process(other) == nullptr && random_.chance(50)) world_.start_agent(other);
-    }
-    return;
-  }
-  if (kind <= 14) {
-    world_.pause(host);
-    return world_.after(while_(), [this, host] { world_.resume(host); });
-  }
-  if (kind <= 16) {
-    world_.freeze(host);
-    return world_.after(while_(), [this, host] { world_.thaw(host); });
-  }
-  if (kind <= 18) return world_.fail_worker(any(), "exit code 3", 3);
-  if (plan_.leaves) world_.signal_agent(random_.chance(50) ? leader() : any(), SIGTERM);
-}
-
 void Storm::cut_for(int from, int to, Duration time) {
   if (from == to) return;
   world_.cut(from, to);
   world_.after(time, [this, from, to] { world_.mend(from, to); });
-}
-
-void Storm::strike_wires(int kind) {
-  const int one = random_.chance(50) ? leader() : any();
-  const int other = any();
-  const Duration time = while_();
-  if (kind <= 23) {
-    if (plan_.resets) world_.break_links(one, other);
-    return;
-  }
-  if (kind <= 25) return cut_for(one, other, time);
-  if (kind <= 27) {
-    cut_for(one, other, time);
-    return cut_for(other, one, time);
-  }
-  std::set<int> side{one};
-  if (kind >= 31) {
-    for (int host = 0; host < world_.node_count(); ++host) {
-      if (random_.chance(50)) side.insert(host);
-    }
-  }
-  const bool one_way = random_.chance(15);
-  for (int left = 0; left < world_.node_count(); ++left) {
-    for (int right = 0; right < world_.node_count(); ++right) {
-      if (side.contains(left) == side.contains(right)) continue;
-      if (!one_way || side.contains(left)) cut_for(left, right, time);
-    }
-  }
 }
 
 }  // namespace ddprun::failover

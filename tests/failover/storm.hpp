@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/failover/world.hpp"
+#include "tests/sim/faults.hpp"
 
 namespace ddprun::failover {
 
@@ -17,33 +18,40 @@ struct Plan {
   /// Something between two hosts breaks connections. A coordinator takes that for the end of a
   /// process, so that a partition right after it can make two worlds.
   bool resets = false;
+  bool workers_vary = false;  // in number, in what becomes of them, and some are kept
 };
 
 [[nodiscard]] Plan make_plan(std::uint64_t seed);
 [[nodiscard]] std::string words(const Plan& plan);
 
+class Storm;
+[[nodiscard]] sim::Faults<Storm> failover_faults();
+
 class Storm {
  public:
-  Storm(World& world, const Plan& plan)
-      : world_(world), plan_(plan), random_(plan.world.seed * 31 + 7) {}
+  /// Those that the plan leaves out do not strike.
+  Storm(World& world, const Plan& plan, sim::Faults<Storm> faults);
   /// Schedules the first fault; each schedules the next one.
   void begin();
   void calm() { is_over_ = true; }
 
- private:
-  void strike();
-  void strike_process(int kind);
-  void strike_wires(int kind);
+  // For the table.
+  [[nodiscard]] World& world() { return world_; }
+  [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] int any() { return random_.between(0, world_.node_count() - 1); }
-  /// Mostly the host of a coordinator that has agents.
-  [[nodiscard]] int leader();
   /// Above 0, sometimes beyond the silence limit.
   [[nodiscard]] Duration while_();
   void cut_for(int from, int to, Duration time);
 
+ private:
+  void strike();
+  /// Mostly the host of a coordinator that has agents.
+  [[nodiscard]] int leader();
+
   World& world_;
   const Plan& plan_;
   Random random_;
+  sim::Faults<Storm> faults_;
   bool is_over_ = false;
 };
 

@@ -67,7 +67,7 @@ bool World::is_calm(std::string* why, std::set<std::string>* coordinators) const
   for (int number = 0; number < node_count(); ++number) {
     if (!agent_lives(number)) continue;
     const Server* own = coordinator_of(number);
-    const bool waits = own != nullptr && process(number)->is_spare() && !group_alive(number);
+    const bool waits = own != nullptr && process(number)->is_spare() && !works(number);
     const bool fine = own != nullptr && (waits || runs_round(number)) &&
                       (coordinator == nullptr || are_one_run(*own, *coordinator));
     if (!fine) {

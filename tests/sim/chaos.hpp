@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/sim/faults.hpp"
+#include "tests/sim/storm.hpp"
 
 namespace ddprun::sim {
 
@@ -23,7 +23,7 @@ struct ChaosSummary {
 };
 
 struct ChaosOptions {
-  Faults faults;
+  Faults<Storm> faults = sole_faults();
   std::string strict;  // a promise whose violation is fatal although it is known to be broken
 };
 

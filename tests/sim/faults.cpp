@@ -1,8 +1,6 @@
 #include "tests/sim/faults.hpp"
 
 #include <csignal>
-#include <cstdlib>
-#include <numeric>
 
 #include "tests/sim/storm.hpp"
 
@@ -135,75 +133,7 @@ void cancel_job(Storm& storm, int) {
   }
 }
 
-void fail_worker(Storm& storm, int node) {
-  storm.world().fail_worker(node, "exit code 3", 3);
-}
-
-// A failure, and a user who presses Ctrl-C at what it prints.
-void fail_and_interrupt(Storm& storm, int node) {
-  storm.world().fail_worker(node, "exit code 3", 3);
-  const int other = storm.random().between(0, storm.world().node_count() - 1);
-  storm.later(milliseconds(storm.random().between(0, 2000)),
-              [&storm, other] { storm.world().signal_agent(other, SIGINT); });
-}
-
-void give_up_ranks(Storm& storm, int node) {
-  storm.world().give_up_ranks(node);
-}
-
-void give_up_for_good(Storm& storm, int node) {
-  storm.world().give_up_ranks(node, "a rank is in state D");
-}
-
-void be_quiet(Storm& storm, int node) {
-  storm.world().make_quiet(node, milliseconds(storm.random().between(100, 60'000)));
-}
-
-// One rank hangs, and sooner or later all others wait for it; some of them not long enough.
-void hang_round(Storm& storm, int) {
-  for (int id = 0; id < storm.world().node_count(); ++id) {
-    const bool moves = storm.random().chance(15);
-    const auto time = milliseconds(moves ? storm.random().between(100, 40'000) : 300'000);
-    storm.later(milliseconds(storm.random().between(0, 10'000)),
-                [&storm, id, time] { storm.world().make_quiet(id, time); });
-  }
-}
-
-void break_spawn(Storm& storm, int node) {
-  storm.world().break_next_spawn(node);
-}
-
-/// How long a process hangs in the kernel.
-Duration long_or_for_ever(Storm& storm) {
-  const bool for_ever = storm.random().chance(50);
-  return for_ever ? Duration(std::chrono::hours(1000))
-                  : Duration(milliseconds(storm.random().between(1, 90'000)));
-}
-
-void hang_worker(Storm& storm, int node) {
-  storm.world().make_unkillable(node, long_or_for_ever(storm));
-}
-
-void hang_helpers(Storm& storm, int node) {
-  storm.world().leave_helpers(node, World::Helpers::kUnkillable, long_or_for_ever(storm));
-}
-
-void leave_helpers(Storm& storm, int node) {
-  constexpr World::Helpers kKinds[] = {World::Helpers::kObedient, World::Helpers::kStubborn,
-                                       World::Helpers::kElsewhere};
-  storm.world().leave_helpers(node, kKinds[storm.random().between(0, 2)],
-                              milliseconds(storm.random().between(1, 40'000)));
-}
-
-void stall_output(Storm& storm, int node) {
-  storm.world().stall_output(node, milliseconds(storm.random().between(100, 30'000)));
-}
-
-void stall_start(Storm& storm, int node) {
-  storm.world().stall_start(node, milliseconds(storm.random().between(100, 30'000)));
-}
-
-constexpr Fault kFaults[] = {
+const Faults<Storm>::Fault kFaults[] = {
     {"drop-link", 14, false, drop_link},
     {"drop-all-links", 4, false, drop_all_links},
     {"kill-agent", 14, false, kill_agent},
@@ -222,66 +152,12 @@ constexpr Fault kFaults[] = {
     {"cancel-job", 1, false, cancel_job},
     {"notify", 4, true, notify},
     {"notify-job", 4, true, notify_job},
-    {"fail-worker", 16, false, fail_worker},
-    {"fail-and-interrupt", 2, false, fail_and_interrupt},
-    {"give-up-ranks", 3, false, give_up_ranks},
-    {"give-up-for-good", 1, false, give_up_for_good},
-    {"be-quiet", 3, false, be_quiet},
-    {"hang-round", 3, false, hang_round},
-    {"break-spawn", 1, false, break_spawn},
-    {"hang-worker", 1, false, hang_worker},
-    {"hang-helpers", 1, false, hang_helpers},
-    {"leave-helpers", 4, true, leave_helpers},
-    {"stall-output", 3, true, stall_output},
-    {"stall-start", 3, true, stall_start},
 };
 
 }  // namespace
 
-Faults::Faults() : table_(std::begin(kFaults), std::end(kFaults)) {}
-
-bool Faults::only(const std::string& name) {
-  bool found = false;
-  for (Fault& fault : table_) {
-    if (fault.name != name) {
-      fault.weight = 0;
-    } else {
-      found = true;
-    }
-  }
-  return found;
-}
-
-bool Faults::weigh(const std::string& assignment) {
-  const std::size_t equals = assignment.find('=');
-  if (equals == std::string::npos) return false;
-  for (Fault& fault : table_) {
-    if (fault.name != std::string_view(assignment).substr(0, equals)) continue;
-    fault.weight = std::atoi(assignment.c_str() + equals + 1);
-    return fault.weight >= 0;
-  }
-  return false;
-}
-
-int Faults::total() const {
-  return std::accumulate(table_.begin(), table_.end(), 0,
-                         [](int sum, const Fault& fault) { return sum + fault.weight; });
-}
-
-const Fault& Faults::pick(int draw) const {
-  for (const Fault& fault : table_) {
-    draw -= fault.weight;
-    if (draw <= 0) return fault;
-  }
-  return table_.back();
-}
-
-std::string Faults::list() const {
-  std::string text;
-  for (const Fault& fault : table_) {
-    text += std::to_string(fault.weight) + "\t" + std::string(fault.name) + "\n";
-  }
-  return text;
+Faults<Storm> sole_faults() {
+  return Faults<Storm>({std::begin(kFaults), std::end(kFaults)});
 }
 
 }  // namespace ddprun::sim

@@ -50,15 +50,17 @@ std::string words(const Plan& plan) {
   return "nodes " + std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max) +
          " of " + std::to_string(plan.nodes) + ", restarts " + std::to_string(terms.max_restarts) +
          (in_root ? ", the coordinator in gpu-01's process" : ", the coordinator alone") +
-         ", silence limit " + duration_text(terms.silence_max()) +
-         (plan.world.survivor_percent
-              ? ", " + std::to_string(*plan.world.survivor_percent) + " % of the workers survive"
-              : "") +
-         (plan.world.spare_percent > 0
-              ? ", a spare takes " + std::to_string(plan.world.spare_percent) + " % of the others"
-              : "") +
+         ", silence limit " + duration_text(terms.silence_max()) + words_of_survivors(plan.world) +
          (plan.last_step ? ", nodes join as ranks take their last step" : "") +
          (plan.alien ? ", the last node runs another command" : "");
+}
+
+std::string words_of_survivors(const WorldOptions& world) {
+  if (!world.survivor_percent) return "";
+  const std::string text =
+      ", " + std::to_string(*world.survivor_percent) + " % of the workers survive";
+  if (world.spare_percent == 0) return text;
+  return text + ", a spare takes " + std::to_string(world.spare_percent) + " % of the others";
 }
 
 void Storm::schedule() {
@@ -147,7 +149,7 @@ void Storm::finish_as_it_grows() {
 void Storm::strike() {
   if (calm_) return;
   const int id = random().between(0, world_.node_count() - 1);
-  const Fault& fault = faults_.pick(random().between(1, faults_.total()));
+  const Faults<Storm>::Fault& fault = faults_.pick(random().between(1, faults_.total()));
   struck_ += (struck_.empty() ? "" : " ") + std::string(fault.name);
   harmless_ = harmless_ && fault.harmless;
   world_.say("-- " + std::string(fault.name) + " -- " + world_.host_of(id));

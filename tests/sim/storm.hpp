@@ -21,12 +21,17 @@ struct Plan {
 
 [[nodiscard]] Plan make_plan(std::uint64_t seed);
 [[nodiscard]] std::string words(const Plan& plan);
+[[nodiscard]] std::string words_of_survivors(const WorldOptions& world);
+
+class Storm;
+/// Those of a world with one coordinator.
+[[nodiscard]] Faults<Storm> sole_faults();
 
 class Storm {
  public:
   static constexpr Duration kLength = seconds(60);
 
-  Storm(SoleWorld& world, const Plan& plan, const Faults& faults)
+  Storm(SoleWorld& world, const Plan& plan, const Faults<Storm>& faults)
       : world_(world), plan_(plan), faults_(faults) {}
 
   void schedule();
@@ -59,7 +64,7 @@ class Storm {
 
   SoleWorld& world_;
   const Plan& plan_;
-  const Faults& faults_;
+  const Faults<Storm>& faults_;
   std::string struck_;
   bool harmless_ = true;
   bool calm_ = false;

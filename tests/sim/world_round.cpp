@@ -133,7 +133,7 @@ void World::check_kill(int id) const {
   const WorkerGroup& its = group.shell->group();
   const bool requested = group.requested && !its.first_failure();  // that began the stop
   const bool whole = requested || !its.running().empty();
-  const Duration grace = whole ? group.grace : kStragglerGrace;
+  const Duration grace = whole ? group.grace : std::min(kStragglerGrace, options_.stop_grace);
   const Duration had = node.clock.local(now()) - since;
   require(had >= grace, node.options.host + ": SIGKILL after " +
                             std::to_string(had / std::chrono::milliseconds(1)) +
