@@ -1,8 +1,7 @@
 // A random life: a run begins, a storm passes over it, and what is left comes to an end that can be
 // explained.
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <csignal>
 
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
@@ -75,18 +74,19 @@ void check_finish(World& world, Duration slow) {
 }
 
 [[nodiscard]] bool is_documented(int code) {
-  static constexpr int kCodes[] = {0,
-                                   1,
-                                   3,
-                                   kExitJoinTimeout,
+  static constexpr int kCodes[] = {kExitJoinTimeout,
                                    kExitRefused,
-                                   130,
-                                   143,
                                    kExitCoordinatorLost,
                                    kExitNodeLost,
                                    kExitHang,
                                    kExitUnkillable,
-                                   kExitNotFound};
+                                   kExitNotFound,
+                                   0,
+                                   1,
+                                   3,
+                                   128 + SIGINT,
+                                   128 + SIGKILL,
+                                   128 + SIGTERM};
   return std::find(std::begin(kCodes), std::end(kCodes), code) != std::end(kCodes);
 }
 
@@ -109,21 +109,16 @@ void check_finish(World& world, Duration slow) {
 
 }  // namespace
 
-LifeSummary run_life(std::uint64_t seed, const std::function<void(const std::string&)>& trace) {
+sim::Summary run_life(std::uint64_t seed, const sim::Faults<Storm>& faults,
+                      const sim::Print& trace) {
   const Plan plan = make_plan(seed);
   World world(plan.world);
   if (trace) {
     trace(words(plan));
-    const TimePoint zero = world.now();
-    world.trace([&world, trace, zero](const std::string& line) {
-      std::array<char, 32> at{};
-      const std::chrono::duration<double, std::milli> time = world.now() - zero;
-      std::snprintf(at.data(), at.size(), "%9.3f  ", time.count());
-      trace(at.data() + line);
-    });
+    world.trace_with_time(trace);
   }
-  Storm storm(world, plan, failover_faults());
-  LifeSummary summary;
+  Storm storm(world, plan, faults);
+  sim::Summary summary;
   try {
     summary.two_runs = live(world, plan, storm);
   } catch (const sim::Violation& violation) {

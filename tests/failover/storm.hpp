@@ -1,12 +1,11 @@
 // Storm: what happens to a World in a random life, and the life itself. All decided by the seed.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <string>
 
 #include "tests/failover/world.hpp"
 #include "tests/sim/faults.hpp"
+#include "tests/sim/lives.hpp"
 
 namespace ddprun::failover {
 
@@ -55,16 +54,8 @@ class Storm {
   bool is_over_ = false;
 };
 
-struct LifeSummary {
-  int rounds = 0;
-  int restarts = 0;
-  std::uint64_t steps = 0;
-  std::map<int, int> exits;  // how many agents ended so
-  bool two_runs = false;     // that began apart, and do not know of each other
-};
-
 /// Throws Violation.
-[[nodiscard]] LifeSummary run_life(std::uint64_t seed,
-                                   const std::function<void(const std::string&)>& trace);
+[[nodiscard]] sim::Summary run_life(std::uint64_t seed, const sim::Faults<Storm>& faults,
+                                    const sim::Print& trace);
 
 }  // namespace ddprun::failover

@@ -69,18 +69,13 @@ void live(SoleWorld& world, const Plan& plan, Storm& storm) {
 
 }  // namespace
 
-ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
-                       const std::function<void(const std::string&)>& trace) {
+Summary run_chaos(std::uint64_t seed, const ChaosOptions& options, const Print& trace) {
   const Plan plan = make_plan(seed);
   SoleWorld world(plan.world);
   world.checker().be_strict(options.strict);
   if (trace) {
     trace(words(plan));
-    const TimePoint zero = world.now();
-    world.trace([&world, trace, zero](const std::string& line) {
-      const auto ms = std::chrono::duration_cast<milliseconds>(world.now() - zero).count();
-      trace(std::to_string(ms) + " ms  " + line);
-    });
+    world.trace_with_time(trace);
   }
   Storm storm(world, plan, options.faults);
   try {
@@ -88,15 +83,17 @@ ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
   } catch (const std::exception& violation) {
     throw Violation(violation.what() + ("\n" + words(plan)) + "\nfaults: " + storm.struck());
   }
-  ChaosSummary summary;
+  Summary summary;
+  int worst = 0;
   summary.rounds = world.checker().rounds();
   summary.restarts = world.checker().restarts();
   summary.steps = world.steps();
   summary.transitions = world.transitions();
   summary.known_violations = world.checker().known_violations();
   for (const auto& [process, code] : world.checker().exit_codes()) {
-    summary.exit_code = std::max(summary.exit_code, code);
+    worst = std::max(worst, code);
   }
+  summary.exits[worst] = 1;
   return summary;
 }
 

@@ -1,6 +1,6 @@
 #include "tests/sim/world.hpp"
 
-#include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace ddprun::sim {
@@ -32,6 +32,15 @@ bool World::run_until(const std::function<bool()>& done, Duration limit) {
     if (!timeline_.run_one(end)) return done();
   }
   return true;
+}
+
+void World::trace_with_time(const std::function<void(const std::string&)>& line) {
+  trace([this, line, zero = now()](const std::string& text) {
+    const std::chrono::duration<double, std::milli> time = now() - zero;
+    std::array<char, 32> at{};
+    std::snprintf(at.data(), at.size(), "%.3f ms  ", time.count());
+    line(at.data() + text);
+  });
 }
 
 void World::stall_output(int id, Duration time) {

@@ -150,6 +150,8 @@ class World {
   [[nodiscard]] bool is_traced() const { return static_cast<bool>(trace_); }
   /// Gets one line per thing that happens; unset: nothing is formatted.
   void trace(std::function<void(const std::string&)> line) { trace_ = std::move(line); }
+  /// The same, behind the time since now.
+  void trace_with_time(const std::function<void(const std::string&)>& line);
   void say(const std::string& line) const {
     if (trace_) trace_(line);
   }

@@ -185,7 +185,7 @@ void World::check_stop_is_bounded(int id) const {
   // them leaves when it ends meanwhile has the time that follows SIGKILL.
   const int stops = options_.survivor_percent ? 2 : 1;
   const int held = options_.survivor_percent ? node.options.workers : 0;
-  if (!group.stop_began || node.paused_until >= now() - options_.stop_grace) return;
+  if (!group.stop_began || node.clock.local(node.paused_until) >= *group.stop_began) return;
   require(local - *group.stop_began <=
               stops * (group.grace + kStacksBeforeKill + kPipeEndWait + kWaitAfterKill) +
                   held * kWaitAfterKill + kEvidenceMax + seconds(1),
