@@ -104,6 +104,7 @@ void check_finish(World& world, Duration slow) {
   world.heal();
   const bool two_runs = check_recovery(world, slow);
   check_finish(world, slow);
+  world.check_records();
   return two_runs;
 }
 

@@ -59,9 +59,8 @@ void Server::read_all() {
        socket = net_.accept(options_.host, options_.port)) {
     links_[++accepted_] = Link{socket, nullptr, AgentId()};
     by_socket_[socket] = accepted_;
-    mute_.emplace(accepted_, user_.local_now());
+    await_word(accepted_);
     unread_.insert(accepted_);
-    user_.wake_at(user_.local_now() + kIdleMax);
   }
   for (const std::uint64_t id : std::exchange(unread_, {})) read(id);
 }
@@ -83,7 +82,17 @@ void Server::read(std::uint64_t id) {
   }
 }
 
+void Server::await_word(std::uint64_t id) {
+  mute_.insert_or_assign(id, user_.local_now());
+  user_.wake_at(user_.local_now() + kIdleMax);
+}
+
+// Where another one leads holds as long as it repeats that on its link.
 void Server::erase(std::map<std::uint64_t, Link>::iterator link) {
+  if (link->first == leader_) {
+    moved_.reset();
+    leader_ = 0;
+  }
   net_.close(link->second.socket);
   by_socket_.erase(link->second.socket);
   mute_.erase(link->first);
@@ -157,12 +166,14 @@ void Server::refuse(std::uint64_t id, const std::string& why) {
 }
 
 bool Server::may_hand_over(std::uint64_t id, const Lead& lead) const {
-  const bool other_leads = moved_ && leader_ != id && links_.contains(leader_);
-  if (other_leads && *moved_ != place_of(id, lead)) return false;
-  return !entry_ || entry_->run.yields_to(lead, false);
+  const bool is_known = !moved_ || leader_ == id || *moved_ == place_of(id, lead);
+  if (!is_known) return false;
+  return !entry_ || (entry_->run.yields_to(lead, false) && entry_->run.can_be(lead.round));
 }
 
 void Server::hand_over(std::uint64_t id, const Lead& lead) {
+  await_word(id);
+  if (entry_ && entry_->run.gathers_majority()) return send(id, Beat{});
   leader_ = id;
   moved_ = place_of(id, lead);
   said_ = lead;

@@ -92,6 +92,8 @@ class Server {
   };
   void read_all();
   void read(std::uint64_t id);
+  /// Or the link is closed.
+  void await_word(std::uint64_t id);
   void erase(std::map<std::uint64_t, Link>::iterator link);
   void on_message(std::uint64_t id, protocol::Message message);
   void on_hello(std::uint64_t id, protocol::Message message);
@@ -117,7 +119,7 @@ class Server {
   std::map<std::uint64_t, Link> links_;
   std::unordered_map<SocketId, std::uint64_t> by_socket_;
   std::set<std::uint64_t> unread_;
-  std::map<std::uint64_t, TimePoint> mute_;  // those that have not spoken, since when
+  std::map<std::uint64_t, TimePoint> mute_;  // links that are to say something, since when
   std::map<EntryPtr, round::LinksLost> lost_;
   std::function<void(const protocol::Moved&)> meets_;
   std::function<void()> resigned_;
