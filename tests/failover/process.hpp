@@ -17,7 +17,7 @@ namespace ddprun::failover {
 inline constexpr int kEndpointPort = 29400;
 inline constexpr int kStandbyPort = 30000;
 
-class World::Process final : public ServerUser {
+class World::Process {
  public:
   /// On host 0 with the coordinator at the endpoint, if the port is free.
   Process(World& world, int host, ProcessId process);
@@ -52,18 +52,17 @@ class World::Process final : public ServerUser {
   /// Before what follows from the event that was taken.
   void on_step();
 
-  // ServerUser.
-  [[nodiscard]] TimePoint local_now() const override;
-  void wake_at(TimePoint local) override;
-  [[nodiscard]] bool is_traced() const override { return world_.is_traced(); }
-  void say(const std::string& line) override { world_.say(line); }
-  void on_sent(int host, const protocol::Message& message) override {
-    world_.on_sent(host, message);
-  }
-  void on_rounds_sent(const std::vector<Sent>& rounds, const protocol::RoundStamp& base) override {
+  // What its coordinators do.
+  [[nodiscard]] TimePoint local_now() const;
+  void wake_at(TimePoint local);
+  [[nodiscard]] bool is_traced() const { return world_.is_traced(); }
+  void say(const std::string& line) { world_.say(line); }
+  void on_sent(int host, const protocol::Message& message) { world_.on_sent(host, message); }
+  void on_rounds_sent(const std::vector<Sent>& rounds, const protocol::RoundStamp& base) {
     world_.on_rounds_sent(rounds, base);
   }
-  void post(std::function<void()> what) override { world_.hold(host_, std::move(what)); }
+  /// Not from inside a call of the coordinator.
+  void post(std::function<void()> what) { world_.hold(host_, std::move(what)); }
 
  private:
   // process.cpp

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "tests/failover/process.hpp"
 #include "tests/sim/words.hpp"
 
 namespace ddprun::failover {
@@ -30,8 +31,8 @@ int host_at(const std::string& address) {
   return is_one ? (parts[0] << 16) + (parts[1] << 8) + parts[2] - 1 : -1;
 }
 
-Server::Server(Net& net, ServerUser& user, Options options)
-    : net_(net), user_(user), options_(std::move(options)) {}
+Server::Server(Net& net, World::Process& owner, Options options)
+    : net_(net), owner_(owner), options_(std::move(options)) {}
 
 Server::~Server() {
   for (const auto& [id, link] : links_) net_.close(link.socket);
@@ -43,7 +44,7 @@ void Server::ready() {
   tell_lost();
   close_idle();
   if (!entry_ || entry_->is_finished || !entry_->armed) return;
-  if (user_.local_now() < *entry_->armed) return;
+  if (owner_.local_now() < *entry_->armed) return;
   entry_->armed.reset();
   step(entry_, round::Tick{});
   tell_lost();
@@ -83,8 +84,8 @@ void Server::read(std::uint64_t id) {
 }
 
 void Server::await_word(std::uint64_t id) {
-  mute_.insert_or_assign(id, user_.local_now());
-  user_.wake_at(user_.local_now() + kIdleMax);
+  mute_.insert_or_assign(id, owner_.local_now());
+  owner_.wake_at(owner_.local_now() + kIdleMax);
 }
 
 // Where another one leads holds as long as it repeats that on its link.
@@ -121,7 +122,7 @@ void Server::on_hello(std::uint64_t id, Message message) {
     leader_ = 0;
   }
   EntryPtr entry = entry_;
-  if (entry && entry->run.starts_new_run(hello, user_.local_now())) entry = nullptr;
+  if (entry && entry->run.starts_new_run(hello, owner_.local_now())) entry = nullptr;
   const bool begins = entry == nullptr;
   if (begins && runs_begun_ > 0 && entry_) return close(id);
   if (begins) {
@@ -135,7 +136,7 @@ void Server::on_hello(std::uint64_t id, Message message) {
   link.entry = entry;
   link.agent = hello.agent;
   step(entry, round::Received{round::LinkId(id), peer_of(link), std::move(message)});
-  if (!begins || entry->run.status(user_.local_now()).counters.joins == 0) return;
+  if (!begins || entry->run.status(owner_.local_now()).counters.joins == 0) return;
   ++runs_begun_;
   entry_ = entry;
 }
@@ -177,7 +178,7 @@ void Server::hand_over(std::uint64_t id, const Lead& lead) {
   leader_ = id;
   moved_ = place_of(id, lead);
   said_ = lead;
-  user_.say("  " + options_.author + " hands over to " + moved_->address);
+  owner_.say("  " + options_.author + " hands over to " + moved_->address);
   send(id, Beat{});
   for (const auto& [other, link] : links_) {
     if (link.entry) send(other, *moved_);
@@ -187,18 +188,18 @@ void Server::hand_over(std::uint64_t id, const Lead& lead) {
 }
 
 void Server::step(EntryPtr entry, const round::Event& event) {
-  perform(entry, entry->run.step(event, user_.local_now()));
+  perform(entry, entry->run.step(event, owner_.local_now()));
 }
 
 void Server::perform(const EntryPtr& entry, round::Actions actions) {
-  std::vector<ServerUser::Sent> rounds;
+  std::vector<World::Sent> rounds;
   for (const round::Action& action : actions) {
     const auto* sent = std::get_if<round::Send>(&action);
     const auto* start = sent == nullptr ? nullptr : std::get_if<StartRound>(&sent->message);
     const auto found = start == nullptr ? links_.end() : links_.find(sent->link.value());
     if (found != links_.end()) rounds.push_back({*start, found->second.agent});
   }
-  if (!rounds.empty()) user_.on_rounds_sent(rounds, entry->run.base());
+  if (!rounds.empty()) owner_.on_rounds_sent(rounds, entry->run.base());
   for (round::Action& action : actions) {
     if (auto* one = std::get_if<round::Send>(&action)) {
       send(one->link.value(), std::move(one->message));
@@ -206,21 +207,21 @@ void Server::perform(const EntryPtr& entry, round::Actions actions) {
       close(closing->link.value());
     } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
       entry->armed = timer->deadline;
-      user_.wake_at(timer->deadline);
+      owner_.wake_at(timer->deadline);
     } else if (const auto* said = std::get_if<round::Note>(&action)) {
-      user_.say("  " + options_.author + ": " + said->text);
+      owner_.say("  " + options_.author + ": " + said->text);
     } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
-      user_.say("  " + options_.author + " abdicates: " + abdicated->reason);
+      owner_.say("  " + options_.author + " abdicates: " + abdicated->reason);
       if (options_.on_abdicate) {
-        user_.post([on = options_.on_abdicate, why = abdicated->reason] { on(why); });
+        owner_.post([on = options_.on_abdicate, why = abdicated->reason] { on(why); });
       }
     } else if (std::holds_alternative<round::Resign>(action)) {
-      user_.say("  " + options_.author + " resigns");
+      owner_.say("  " + options_.author + " resigns");
       net_.unlisten(options_.host, options_.port);
       finish(entry);
-      if (resigned_) user_.post(resigned_);
+      if (resigned_) owner_.post(resigned_);
     } else {
-      user_.say("  " + options_.author + " has finished its run");
+      owner_.say("  " + options_.author + " has finished its run");
       finish(entry);
     }
   }
@@ -230,10 +231,11 @@ void Server::send(std::uint64_t id, Message message) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   const Link& link = found->second;
-  user_.on_sent(net_.at(link.socket).peer_host, message);
-  if (user_.is_traced() && !sim::is_heartbeat(message)) {
+  owner_.on_sent(net_.at(link.socket).peer_host, message);
+  if (owner_.is_traced() && !sim::is_heartbeat(message)) {
     const int host = net_.at(link.socket).peer_host;
-    user_.say("  " + options_.author + " -> n" + std::to_string(host) + ": " + sim::words(message));
+    owner_.say("  " + options_.author + " -> n" + std::to_string(host) + ": " +
+               sim::words(message));
   }
   net_.send(link.socket, std::move(message));
 }
@@ -264,7 +266,7 @@ void Server::tell_lost() {
 void Server::close_idle() {
   std::vector<std::uint64_t> idle;
   for (const auto& [id, since] : mute_) {
-    if (user_.local_now() - since >= kIdleMax) idle.push_back(id);
+    if (owner_.local_now() - since >= kIdleMax) idle.push_back(id);
   }
   for (const std::uint64_t id : idle) close(id);
 }

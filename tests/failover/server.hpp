@@ -13,29 +13,9 @@
 #include <vector>
 
 #include "rendezvous/round/run.hpp"
-#include "tests/failover/net.hpp"
+#include "tests/failover/world.hpp"
 
 namespace ddprun::failover {
-
-/// What a Server needs of its world.
-class ServerUser {
- public:
-  virtual ~ServerUser() = default;
-  [[nodiscard]] virtual TimePoint local_now() const = 0;
-  virtual void wake_at(TimePoint local) = 0;
-  [[nodiscard]] virtual bool is_traced() const = 0;
-  virtual void say(const std::string& line) = 0;
-  virtual void on_sent(int host, const protocol::Message& message) = 0;
-  struct Sent {
-    protocol::StartRound start;
-    AgentId to;
-  };
-  /// All of one step of a Run. `base`: the settled round that it measures by.
-  virtual void on_rounds_sent(const std::vector<Sent>& rounds,
-                              const protocol::RoundStamp& base) = 0;
-  /// Not from inside a call of the Server.
-  virtual void post(std::function<void()> what) = 0;
-};
 
 class Server {
  public:
@@ -48,7 +28,7 @@ class Server {
     std::function<void(const std::string&)> on_abdicate;
   };
   /// Listens there already.
-  Server(Net& net, ServerUser& user, Options options);
+  Server(Net& net, World::Process& owner, Options options);
   /// Closes all links, and the port.
   ~Server();
   Server(const Server&) = delete;
@@ -113,7 +93,7 @@ class Server {
   [[nodiscard]] round::Peer peer_of(const Link& link) const;
 
   Net& net_;
-  ServerUser& user_;
+  World::Process& owner_;
   Options options_;
   EntryPtr entry_;
   std::map<std::uint64_t, Link> links_;

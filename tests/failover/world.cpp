@@ -185,9 +185,9 @@ void World::on_sent(int number, const Message& message) {
 }
 
 // "n3#7" is process 7, on host 3.
-void World::on_rounds_sent(const std::vector<ServerUser::Sent>& rounds, const RoundStamp& base) {
+void World::on_rounds_sent(const std::vector<Sent>& rounds, const RoundStamp& base) {
   std::vector<sim::Checker::Sent> sent;
-  for (const ServerUser::Sent& one : rounds) {
+  for (const Sent& one : rounds) {
     lineage_.on_round_sent(one.start, one.to, base, checker_.failures());
     const std::string& id = one.to.value();
     const int process = std::stoi(id.substr(id.find('#') + 1));

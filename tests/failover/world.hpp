@@ -12,10 +12,11 @@
 
 #include "tests/failover/lineage.hpp"
 #include "tests/failover/net.hpp"
-#include "tests/failover/server.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::failover {
+
+class Server;
 
 struct WorldOptions : sim::WorldOptions {
   WorldOptions() {
@@ -37,6 +38,10 @@ class World final : public sim::World {
   explicit World(const WorldOptions& options);
   ~World() override;
   class Process;
+  struct Sent {
+    protocol::StartRound start;
+    AgentId to;
+  };
 
   void after(Duration time, std::function<void()> what) { timeline().after(time, std::move(what)); }
 
@@ -110,8 +115,8 @@ class World final : public sim::World {
   void end_process(int host);
   void let_run(int host);
   void on_sent(int host, const protocol::Message& message);
-  void on_rounds_sent(const std::vector<ServerUser::Sent>& rounds,
-                      const protocol::RoundStamp& base);
+  /// All of one step of a Run. `base`: the settled round that it measures by.
+  void on_rounds_sent(const std::vector<Sent>& rounds, const protocol::RoundStamp& base);
   void on_round_taken(int host, const protocol::RoundStamp& before,
                       const protocol::StartRound& start);
   [[nodiscard]] bool are_one_run(const Server& left, const Server& right) const;
