@@ -426,3 +426,60 @@ TEST_CASE("the root is killed as the last ranks succeed: no agent reports a fail
     for (const int host : {1, 2}) CHECK(world->end_of(host)->exit_code == 0);
   }
 }
+
+/// Four nodes whose ranks survive (--restart=failed), and have said so.
+std::unique_ptr<World> running_survivors() {
+  WorldOptions options = quiet(4, 1, 4);
+  options.survivor_percent = 100;
+  options.steady = true;
+  options.terms.hang_timeout = seconds(3);
+  return running(options);
+}
+
+TEST_CASE("the root is killed: ranks that survive take the next round in their processes") {
+  const auto world = running_survivors();
+  const int started = world->workers_started();
+  world->kill_agent(0, "is killed");
+  CHECK(run_together(*world, {1, 2, 3}, 1, milliseconds(200)));
+  CHECK(world->workers_started() == started);
+  CHECK(world->lineage().restarts() == 0);
+  succeed(*world);
+  CHECK(world->exit_code(1) == 0);
+}
+
+TEST_CASE("a rank fails and the root is killed: of the ranks that survive none is started again") {
+  for (const int after_ms : {1, 10, 60}) {
+    const auto world = running_survivors();
+    const int started = world->workers_started();
+    world->fail_worker(1, "exit code 3", 3);
+    world->run_for(milliseconds(after_ms));
+    world->kill_agent(0, "is killed");
+    CHECK(run_together(*world, {1, 2, 3}, 1, seconds(5)));
+    // The one that took its place has not said yet that it survives.
+    CHECK(world->workers_started() <= started + 2);
+    succeed(*world);
+  }
+}
+
+TEST_CASE("a partition heals: ranks of the minority that survive are kept for the one run") {
+  const auto world = running_survivors();
+  const int started = world->workers_started();
+  world->split({0});
+  REQUIRE(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
+  world->heal();
+  CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
+  CHECK(world->workers_started() == started);
+  succeed(*world);
+}
+
+TEST_CASE("the root is killed while no rank makes progress: its successor gives them up") {
+  const auto world = running_survivors();
+  for (const int host : {0, 1, 2, 3}) world->make_quiet(host, seconds(100));
+  world->kill_agent(0, "is killed");
+  REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(200)));
+  for (const int host : {1, 2, 3}) world->make_quiet(host, seconds(100));
+  const int round = world->round_at(1);
+  CHECK(run_together(*world, {1, 2, 3}, round, seconds(20)));
+  CHECK(world->hangs() > 0);
+  CHECK(world->lineage().restarts() == 1);
+}

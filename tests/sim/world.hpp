@@ -137,6 +137,7 @@ class World {
   void disturb() { disturbed_ = now(); }
   /// Orders to give up ranks that hang.
   [[nodiscard]] int hangs() const { return hangs_; }
+  [[nodiscard]] int workers_started() const { return workers_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] TimePoint now() const { return timeline_.now(); }
   [[nodiscard]] Checker& checker() { return checker_; }
