@@ -97,6 +97,10 @@ void Run::adopt(const ClaimedPlaces& places) {
   if (authority_.is_shared()) {
     authority_.adopt_round(rounds_.last(), members);
     tell_settled(running.round);  // which also says where the run is coordinated now
+    // A candidate's own node takes heartbeats alone for no answer.
+    for (const Agent* member : members) {
+      if (member->hello.runs_coordinator) out_.send(member->link, Settled{rounds_.last()});
+    }
   }
   why_ = reasons::rebuilt(rounds_.last().number, places.size());
   out_.note(Level::kInfo, why_);

@@ -149,6 +149,21 @@ TEST_CASE("a candidate says nothing but heartbeats until a majority is here") {
   CHECK_THAT(desk.last<StartRound>(1)->reason, ContainsSubstring("lost the coordinator"));
 }
 
+// The coordinator that ended was on a node without a part in the round; the next one's own node
+// takes heartbeats alone for no answer.
+TEST_CASE("all members of a round are back at a candidate: its own node hears of it, too") {
+  Desk desk(candidate("c0"));
+  const Succession of_others{0, true, false, true};
+  Hello own = standing_by(claiming(desk, "b", 0, 3, of_others), 7002);
+  own.runs_coordinator = true;
+  desk.say(1, own);
+  desk.say(2, standing_by(claiming(desk, "c", 1, 3, of_others), 7003), {"10.0.0.3", "10.0.0.2"});
+  desk.say(3, standing_by(claiming(desk, "d", 2, 3, of_others), 7004), {"10.0.0.4", "10.0.0.2"});
+  CHECK(desk.run_.phase() == Phase::kRunning);
+  CHECK(!desk.last<StartRound>(1));  // the round continues
+  for (const std::uint64_t link : {1U, 2U, 3U}) CHECK(desk.last<Settled>(link));
+}
+
 TEST_CASE("the rest of a majority is waited for, but not for long") {
   Desk desk(candidate("c0"));
   desk.say(1, claiming(desk, "b", 1, 4));
