@@ -238,7 +238,7 @@ void LocalRound::on(const local::Exited& event) {
   if (out_of_round) return take(exit);  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({exit});
-    return void(actions_.emplace_back(local::LookForComplaint{rank, status}));
+    return void(actions_.emplace_back(local::LookForComplaint{rank}));
   }
   if (!status.success() && !held_.empty()) {  // what the witnesses may have seen
     held_.insert(held_.begin(), {exit, true});

@@ -166,7 +166,6 @@ struct CancelTimer {};
 /// Whether a worker that failed by itself complained of other ranks, in what it wrote.
 struct LookForComplaint {
   LocalRank rank;
-  ExitStatus status = ExitStatus::exited(0);
 };
 struct ArmHearing {
   TimePoint deadline;

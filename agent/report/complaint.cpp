@@ -225,12 +225,26 @@ Found complaint_in(std::string_view line) {
   return std::nullopt;
 }
 
-/// Goes through the lines of a tail.
+/// Goes through the lines by which a process accounts for its end.
 class Listener {
  public:
-  void take(std::string_view raw) {
-    lines_.push_back(raw);
-    const std::string_view line = without_prefix(raw);
+  explicit Listener(LineViews lines) : lines_(std::move(lines)) {}
+
+  [[nodiscard]] Found hear() {
+    for (at_ = 0; at_ < lines_.size(); ++at_) {
+      // The end of a thread or a child takes nothing back.
+      const std::size_t aside = complaint_ ? end_of_aside(lines_, at_) : at_;
+      if (aside == at_) take(without_prefix(lines_[at_]));
+      at_ = std::max(aside, at_ + 1) - 1;
+    }
+    if (lines_after_ > kLinesAfterMax || !complaint_) return std::nullopt;
+    // A rank that gives up says so, saves what it has, and ends: only work shows that it did not.
+    const bool survived = sequel_of(lines_, begin_, said_at_ + 1, std::nullopt).repeats;
+    return survived ? std::nullopt : std::move(complaint_);
+  }
+
+ private:
+  void take(std::string_view line) {
     const auto begin = line.find_first_not_of(' ');
     if (begin == npos || line.substr(begin).starts_with("frame #")) return;
     const std::string_view text = line.substr(begin);
@@ -250,16 +264,6 @@ class Listener {
     if (is_exception && !complaint_ && !is_of_control_flow(text)) raised_ = text;
     ++lines_after_;
   }
-  [[nodiscard]] Found result(const std::optional<ExitStatus>& status) {
-    if (lines_after_ > kLinesAfterMax || !complaint_) return std::nullopt;
-    // A program that is not Python, or native code of one, chooses its exit code itself.
-    const bool raised = begin_ < said_at_ && is_traceback_heading(lines_[begin_]);
-    const Sequel sequel =
-        sequel_of(lines_, begin_, said_at_ + 1, raised ? status : std::optional<ExitStatus>());
-    return sequel.went_on ? std::nullopt : std::move(complaint_);
-  }
-
- private:
   // A new one, unless it follows from the one before.
   void begin_exception() {
     in_traceback_ = true;
@@ -267,13 +271,13 @@ class Listener {
       complaint_.reset();
       raised_ = {};
     }
-    if (!complaint_) begin_ = lines_.size() - 1;
+    if (!complaint_) begin_ = at_;
     place_ = Place();
   }
   // The first line of an exception says most; later ones complete it.
   void add(Complaint found, std::string_view line, bool is_exception) {
     lines_after_ = 0;
-    said_at_ = lines_.size() - 1;
+    said_at_ = at_;
     if (!complaint_ && !is_traceback_heading(lines_[begin_])) begin_ = said_at_;
     if (found.operation.empty()) found.operation = place_.operation;
     if (complaint_) {
@@ -297,23 +301,23 @@ class Listener {
   bool chained_ = false;
   int lines_after_ = 0;
   LineViews lines_;
+  std::size_t at_ = 0;
   std::size_t begin_ = 0;    // of the traceback with the complaint, or that line
   std::size_t said_at_ = 0;  // the last line that belongs to the complaint
 };
 
 }  // namespace
 
-std::optional<Complaint> find_complaint(std::string_view tail,
-                                        const std::optional<ExitStatus>& status) {
-  Listener listener;
+std::optional<Complaint> find_complaint(std::string_view tail) {
+  LineViews lines;
   while (!tail.empty()) {
     const auto end = tail.find('\n');
     std::string_view line = tail.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    listener.take(line);
+    lines.push_back(line);
     tail.remove_prefix(end == npos ? tail.size() : end + 1);
   }
-  return listener.result(status);
+  return Listener(own_account(std::move(lines))).hear();
 }
 
 bool follows_from_complaint(const ExitStatus& status) {

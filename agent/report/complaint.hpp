@@ -11,10 +11,9 @@
 
 namespace ddprun {
 
-/// The complaint that the last lines end with. None if the rank then went on, or raised an
-/// exception of its own. `status`: how it ended; none: it runs.
-[[nodiscard]] std::optional<Complaint> find_complaint(
-    std::string_view tail, const std::optional<ExitStatus>& status = std::nullopt);
+/// The complaint that the last lines end with. None if the rank then continued to work, or raised
+/// an exception of its own.
+[[nodiscard]] std::optional<Complaint> find_complaint(std::string_view tail);
 
 /// Whether a complaint can explain such an end: a signal from outside does not follow from one.
 [[nodiscard]] bool follows_from_complaint(const ExitStatus& status);

@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 #include <iterator>
-#include <set>
+#include <map>
 
 namespace ddprun {
 
@@ -48,13 +48,16 @@ bool introduced_by(const LineViews& lines, std::size_t at,
   return false;
 }
 
-constexpr std::array<std::string_view, 2> kLinks = {
-    "During handling of the above exception, another exception",
-    "The above exception was the direct cause of the following"};
+constexpr std::string_view kInHandler = "During handling of the above exception, another exception";
+// PyTorch shows the exception of a loader's process within the message of its own one.
+constexpr std::string_view kOriginal = "Original Traceback (most recent call last)";
+constexpr std::array<std::string_view, 3> kLinks = {
+    kInHandler, "The above exception was the direct cause of the following", kOriginal};
 // What frames that are drawn begin with, in UTF-8: U+2500 to U+257F.
 constexpr std::array<std::string_view, 2> kBoxes = {"\xE2\x94", "\xE2\x95"};
 // By these words Python says that it continues.
-constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", "--- Logging error ---",
+constexpr std::string_view kLoggingError = "--- Logging error ---";
+constexpr std::array<std::string_view, 4> kIgnored = {"Exception ignored ", kLoggingError,
                                                       "Error in atexit._run_exitfuncs",
                                                       "exception was never retrieved"};
 
@@ -92,6 +95,7 @@ std::size_t exception_after(const LineViews& lines, std::size_t heading) {
   std::size_t found = lines.size();
   for (std::size_t at = heading + 1; at < lines.size(); ++at) {
     if (links_tracebacks(lines[at])) found = lines.size();
+    if (found < at && is_traceback_heading(lines[at])) break;
     if (found == lines.size() && is_exception(without_rank(lines[at]))) found = at;
   }
   return found;
@@ -148,7 +152,7 @@ bool links_tracebacks(std::string_view line) {
 
 bool is_traceback_heading(std::string_view line) {
   const auto at = line.find("Traceback (most recent call last)");
-  if (at == std::string_view::npos) return false;
+  if (at == std::string_view::npos || has_text(line, kOriginal)) return false;
   return !has_text(line.substr(0, at), "| ");  // a member of a group, or quoted by a launcher
 }
 
@@ -285,16 +289,11 @@ bool is_of_import(const LineViews& lines, const Traceback& traceback) {
 bool only_asides_follow(const LineViews& lines, std::size_t at) {
   std::size_t introduced = 0;
   while (at < lines.size()) {
-    if (is_traceback_heading(lines[at])) {
-      introduced = 0;
-      at = exception_after(lines, at) + 1;
-      continue;
-    }
-    const bool is_plain = !is_noise(lines[at]) && !is_of_child(lines[at]) &&
-                          !starts_with_any(lines[at], kOfThread) &&
-                          !has_any_text(lines[at], kIgnored);
-    if (is_plain && ++introduced > kIntroductionLines) return false;
-    ++at;
+    const std::size_t aside = end_of_aside(lines, at);
+    const bool is_traceback = aside > at || is_traceback_heading(lines[at]);
+    if (is_traceback) introduced = 0;
+    if (!is_traceback && !is_noise(lines[at]) && ++introduced > kIntroductionLines) return false;
+    at = aside > at ? aside : (is_traceback ? exception_after(lines, at) : at) + 1;
   }
   return introduced == 0;
 }
@@ -325,28 +324,56 @@ bool may_be_uncaught(const ExitStatus& status) {
   return status.by_signal() || status.code() == 1;
 }
 
+std::size_t end_of_aside(const LineViews& lines, std::size_t at) {
+  const bool is_ignored = has_any_text(lines[at], kIgnored);
+  if (!is_ignored && !starts_with_any(lines[at], kOfThread) && !is_of_child(lines[at])) return at;
+  const std::size_t last = std::min(at + kIntroductionLines, lines.size() - 1);
+  std::size_t heading = at;
+  while (heading < last && !is_traceback_heading(lines[heading])) ++heading;
+  if (!is_traceback_heading(lines[heading])) heading = at;
+  const std::size_t end = exception_after(lines, heading) + 1;
+  if (end > lines.size() || (heading == at && end > last + 1)) return at + 1;
+  if (!has_text(lines[at], kLoggingError)) return end;
+  // "Call stack:", frames, "Message: ...", "Arguments: ..."
+  const auto from = lines.begin() + static_cast<std::ptrdiff_t>(end);
+  const auto arguments = std::find_if(
+      from, lines.end(), [](std::string_view line) { return line.starts_with("Arguments: "); });
+  if (arguments == lines.end()) return end;
+  return static_cast<std::size_t>(std::distance(lines.begin(), arguments)) + 1;
+}
+
+LineViews own_account(LineViews lines) {
+  const auto leave_out = [&lines](std::size_t from, std::size_t to) {
+    for (std::size_t at = from; at < to; ++at) lines[at] = {};
+  };
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    if (has_any_text(lines[at], kIgnored)) leave_out(at, end_of_aside(lines, at));
+  }
+  const auto traceback = last_traceback(lines);
+  if (traceback && traceback->is_followed) leave_out(traceback->end, lines.size());
+  return lines;
+}
+
 Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
                  const std::optional<ExitStatus>& status) {
   Sequel sequel;
-  for (std::size_t at = end; at < lines.size(); ++at) {
-    const bool is_aside = starts_with_any(lines[at], kOfThread) || is_of_child(lines[at]);
-    if (is_aside || has_any_text(lines[at], kIgnored)) {
-      at = exception_after(lines, at);
-    } else if (!is_noise(lines[at])) {
-      sequel.lines.push_back(at);
-    }
+  for (std::size_t at = end; at < lines.size();) {
+    const std::size_t aside = end_of_aside(lines, at);
+    if (aside == at && !is_noise(lines[at])) sequel.lines.push_back(at);
+    at = std::max(aside, at + 1);
   }
   if (sequel.lines.empty()) return sequel;
-  std::set<std::string> before;
-  for (std::size_t at = 0; at < begin; ++at) before.insert(shape_of(lines[at]));
-  const bool repeats = std::any_of(sequel.lines.begin(), sequel.lines.end(), [&](std::size_t at) {
-    const std::string shape = shape_of(lines[at]);
-    return is_numbered(shape) && before.contains(shape);
+  std::map<std::string, int> again;
+  for (std::size_t at = 0; at < begin; ++at) again.try_emplace(shape_of(lines[at]));
+  // Once is what it saves at its end.
+  sequel.repeats = std::any_of(sequel.lines.begin(), sequel.lines.end(), [&](std::size_t at) {
+    const auto shape = again.find(shape_of(lines[at]));
+    return shape != again.end() && is_numbered(shape->first) && ++shape->second > 1;
   });
   const bool says_more = sequel.lines.size() > 1;
   const bool fails_anew = says_more && reports_failure(lines[sequel.lines.back()]);
   const bool was_handled = says_more && status && !may_be_uncaught(*status);
-  sequel.went_on = repeats || fails_anew || was_handled;
+  sequel.went_on = sequel.repeats || fails_anew || was_handled;
   return sequel;
 }
 

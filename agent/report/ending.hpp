@@ -65,6 +65,13 @@ struct Traceback {
 /// exception is not the last.
 [[nodiscard]] std::optional<Traceback> last_traceback(const LineViews& lines);
 
+/// Behind the aside that line `at` begins: what Python, a logger, a thread or a child prints about
+/// an exception that ended nothing of the process. `at`: it begins none.
+[[nodiscard]] std::size_t end_of_aside(const LineViews& lines, std::size_t at);
+/// The lines by which a process accounts for its own end, in their places: empty are those that
+/// Python, hooks, threads, children and loggers print beside it or while Python shuts down.
+[[nodiscard]] LineViews own_account(LineViews lines);
+
 /// Whether Python ends in this way when an exception is not caught: exit code 1, or a crash while
 /// it shuts down.
 [[nodiscard]] bool may_be_uncaught(const ExitStatus& status);
@@ -72,9 +79,10 @@ struct Traceback {
 /// What was printed behind an event, by the program itself as far as one can tell.
 struct Sequel {
   std::vector<std::size_t> lines{};
+  bool repeats = false;  // two lines of a shape that it printed before
   bool went_on = false;  // the program survived the event
 };
-/// Of an event in the lines from `begin` to before `end`. The program survived it if it prints
+/// Of an event in the lines from `begin` to before `end`. The program survived it if it prints two
 /// lines of a shape that it printed before, if it reports another failure later, or if it handled
 /// it, as an exit code other than 1 shows, and has more to say. `status`: of a Python exception.
 [[nodiscard]] Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,

@@ -251,7 +251,7 @@ bool is_of_shutdown(const Lines& lines, const Traceback& before, std::size_t rep
     return !has("  File \"") &&
            (has("<no Python frame>") || has("Python runtime state: finalizing"));
   }
-  LineViews between = views_of(lines);
+  LineViews between = own_account(views_of(lines));
   between.resize(report);
   return lines[report].starts_with("terminate called") && !before.is_aside() &&
          sequel_of(between, before.begin, before.end, {}).lines.empty();
@@ -271,7 +271,7 @@ std::string quotable(std::string_view line) {
 std::vector<std::string> quotable_lines(std::string_view tail,
                                         const std::optional<ExitStatus>& status) {
   Lines lines = lines_of(tail);
-  const LineViews views = views_of(lines);
+  const LineViews views = own_account(views_of(lines));
   auto chain = last_traceback(views);
   if (chain && sequel_of(views, chain->begin, chain->end, status).went_on) chain.reset();
   std::size_t report = last_report(lines);
@@ -292,7 +292,7 @@ std::vector<std::string> quotable_lines(std::string_view tail,
 }
 
 std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
-  const LineViews views = views_of(lines);
+  const LineViews views = own_account(views_of(lines));
   const auto traceback = last_traceback(views);
   const bool is_chain = std::any_of(views.begin(), views.end(), links_tracebacks);
   if (!traceback || traceback->begin != 0 || is_chain) return {};
@@ -315,7 +315,7 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
 
 std::string last_exception(std::string_view tail) {
   const Lines lines = lines_of(tail);
-  const LineViews views = views_of(lines);
+  const LineViews views = own_account(views_of(lines));
   const auto traceback = last_traceback(views);
   if (!traceback || traceback->is_of_thread || traceback->exception == traceback->end) return {};
   if (traceback->begin > 0 && is_log_record(views[traceback->begin - 1])) return {};

@@ -269,8 +269,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_log(std::shared_ptr<RoundRunner> self,
-                                                                  LocalRank rank,
-                                                                  ExitStatus status);
+                                                                  LocalRank rank);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] boost::asio::awaitable<std::vector<RankLog>> written_logs() const;
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;

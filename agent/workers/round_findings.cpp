@@ -49,12 +49,11 @@ void RoundRunner::act(const local::LookForComplaint& action) {
   const LocalRank rank = action.rank;
   Worker& failed = worker(rank);
   if (!unseen_file(failed.output_plan.err).empty()) {
-    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, action.status),
-                   net::rethrow_bug);
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank), net::rethrow_bug);
     return;
   }
   failed.output->catch_up();
-  complaint_found(rank, find_complaint(failed.output->last_words().text, action.status));
+  complaint_found(rank, find_complaint(failed.output->last_words().text));
 }
 
 void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
@@ -64,14 +63,14 @@ void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> compl
 }
 
 // The others are not stopped before it is read: a disk that stalls is not waited for.
-asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self, LocalRank rank,
-                                                 ExitStatus status) {
+asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self,
+                                                 LocalRank rank) {
   std::function<std::string()> look = [plan = self->worker(rank).output_plan.err] {
     return tail_of_file(unseen_file(plan), kTailBytesMax, plan.before);
   };
   const TimePoint deadline = Clock::now() + kComplaintMax;
   const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
-  self->complaint_found(rank, find_complaint(tail ? *tail : std::string(), status));
+  self->complaint_found(rank, find_complaint(tail ? *tail : std::string()));
 }
 
 // After a time-out the ranks are where they hang, until they are stopped. Other complaints do not

@@ -13,14 +13,18 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// What a rank under PyTorch and Gloo really wrote.
-Complaint captured(const std::string& name) {
-  std::ifstream file(DDPRUN_CAPTURED "/complaints/" + name + ".txt");
+std::string file_text(const std::string& name) {
+  std::ifstream file(DDPRUN_CAPTURED + name);
   std::ostringstream text;
   text << file.rdbuf();
   INFO(name);
   REQUIRE_FALSE(text.str().empty());
-  const auto complaint = find_complaint(text.str());
+  return text.str();
+}
+
+/// What a rank under PyTorch and Gloo really wrote.
+Complaint captured(const std::string& name) {
+  const auto complaint = find_complaint(file_text("/complaints/" + name + ".txt"));
   REQUIRE(complaint.has_value());
   return *complaint;
 }
@@ -149,20 +153,49 @@ TEST_CASE("source that a traceback shows is no complaint, whatever it mentions")
 }
 
 TEST_CASE("a complaint that the rank survived does not count, whatever ended the rank later") {
-  const std::string step = "step 1: loss 0.4\n";
-  const std::string handled = step + kTraceback + kTimedOut;
-  const auto is_complaint = [](const std::string& text, ExitStatus status) {
-    return find_complaint(text, status).has_value();
-  };
-  const ExitStatus uncaught = ExitStatus::exited(1);
-  const ExitStatus chosen = ExitStatus::exited(3);
-  CHECK_FALSE(is_complaint(handled + "step 2: loss 0.3\n", uncaught));
-  CHECK_FALSE(is_complaint(handled + "group made again\nFATAL: loss is nan\n", uncaught));
-  CHECK_FALSE(is_complaint(handled + "group made again\nno data\n", chosen));
-  CHECK(is_complaint(handled, uncaught));
-  CHECK(is_complaint(handled, chosen));
-  CHECK(is_complaint(handled + "FATAL: training failed\n", chosen));
-  CHECK(is_complaint(handled + "wandb: Find logs at: ./wandb\n", uncaught));
+  const std::string handled = "step 1: loss 0.4\n" + kTraceback + kTimedOut;
+  const std::string worked = "step 2: loss 0.3\nstep 3: loss 0.3\n";
+  CHECK_FALSE(kind_of(handled + worked));
+  CHECK_FALSE(kind_of(handled + "group made again\n" + worked + "FATAL: loss is nan\n"));
+  CHECK(kind_of(handled));
+}
+
+TEST_CASE("a rank that logs the lost connection, saves as before and exits is a witness") {
+  const std::string saved =
+      "2026-11-30 02:31:07,114 INFO saving checkpoint at step 4\n"
+      "2026-11-30 02:31:07,201 ERROR exception in training loop\n";
+  const std::string lost =
+      kTraceback + "  File \"train.py\", line 19, in <module>\n    dist.all_reduce(x)\n" +
+      "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed "
+      "by peer [127.0.0.1]:16291\n";
+  for (const std::string after :
+       {"2026-11-30 02:31:07,202 INFO saving checkpoint at step 5\n",
+        "2026-11-30 02:31:07,202 INFO closing writers\n"
+        "2026-11-30 02:31:07,202 ERROR training failed\n",
+        "closing writers\nbye\n", "FATAL: training failed\n", "wandb: Find logs at: ./wandb\n"}) {
+    CAPTURE(after);
+    CHECK(kind_of(saved + lost + after) == ComplaintKind::kLostPeer);
+  }
+}
+
+TEST_CASE("what is printed while Python shuts down takes no complaint back, and makes none") {
+  for (const char* aside : {"ignored", "atexit", "thread", "logging-error", "task", "child"}) {
+    CAPTURE(aside);
+    const std::string text = file_text(std::string("/asides/") + aside + ".txt");
+    const std::string raised = kTraceback + "  File \"train.py\", line 3, in <module>\n";
+    CHECK(kind_of(raised + kTimedOut + text) == ComplaintKind::kCollective);
+    CHECK(kind_of(raised + kTimedOut + text + text) == ComplaintKind::kCollective);
+    const std::string in_main = kTraceback + "  File \"train.py\", line 3, in main\n";
+    CHECK(kind_of("ERROR:root:failed\n" + in_main + kTimedOut + text) ==
+          ComplaintKind::kCollective);
+    CHECK_FALSE(kind_of(raised + kKeyError + text));
+    CHECK_FALSE(kind_of(text + raised + kKeyError));
+    CHECK(kind_of(text + raised + kTimedOut) == ComplaintKind::kCollective);
+  }
+  const std::string in_thread = "Exception in thread Thread-1 (late):\n" + kTraceback;
+  CHECK_FALSE(kind_of(kTraceback + "  File \"train.py\", line 3, in <module>\n" + kKeyError +
+                      in_thread + kTimedOut));
+  CHECK(kind_of(in_thread + kTimedOut) == ComplaintKind::kCollective);
 }
 
 TEST_CASE("an exception that follows from a complaint keeps it") {

@@ -29,13 +29,17 @@ const std::string kAborted =
     "  File \"train.py\", line 3 in step\n  File \"train.py\", line 9 in <module>\n\n"
     "Extension modules: numpy.core._multiarray_umath, torch._C (total: 2)\n";
 
-std::string ending_of(const std::string& name) {
-  std::ifstream file(DDPRUN_CAPTURED "/endings/" + name + ".txt");
+std::string captured(const std::string& name) {
+  std::ifstream file(DDPRUN_CAPTURED "/" + name + ".txt");
   std::ostringstream text;
   text << file.rdbuf();
   INFO(name);
   REQUIRE_FALSE(text.str().empty());
   return text.str();
+}
+
+std::string ending_of(const std::string& name) {
+  return captured("endings/" + name);
 }
 
 WorkerExit exit_with(ExitStatus status, const std::string& text,
@@ -296,6 +300,66 @@ TEST_CASE("what hooks and children print while Python shuts down is not the caus
   // A logger says that it was caught, and another line that the program went on.
   CHECK(verdict_on(1, "ERROR:root:eval failed\n" + uncaught + full).code == "W-DISK");
   CHECK(verdict_on(1, uncaught + "a\nb\nc\nd\n" + full).code == "W-DISK");
+}
+
+TEST_CASE("an exception that Python ignores while it shuts down gives no code") {
+  const std::string uncaught = kTracebackHeading +
+                               "  File \"train.py\", line 11, in <module>\n"
+                               "    raise KeyError(\"layer.11.weight\")\n"
+                               "KeyError: 'layer.11.weight'\n";
+  const std::string ignored = captured("asides/ignored");
+  const std::string error = "OSError: [Errno 28] No space left on device";
+  for (const std::string& exception :
+       std::vector{error, std::string("MemoryError"),
+                   std::string("ModuleNotFoundError: No module named 'wandb.sdk'"),
+                   std::string("BrokenPipeError: [Errno 32] Broken pipe")}) {
+    std::string aside = ignored;
+    aside.replace(aside.find(error), error.size(), exception);
+    CAPTURE(exception);
+    const Verdict verdict = verdict_on(1, uncaught + aside);
+    CHECK(verdict.code == "W-EXIT");
+    CHECK(verdict.likely.empty());
+  }
+  for (const char* aside : {"atexit", "thread", "logging-error", "task", "child"}) {
+    CAPTURE(aside);
+    const WorkerExit exit =
+        exit_with(ExitStatus::exited(1), uncaught + captured(std::string("asides/") + aside));
+    CHECK(judge(exit).code == "W-EXIT");
+    CHECK(judge(exit).likely.empty());
+    CHECK(exception_of(exit.lines) == std::vector<std::string>{"KeyError: 'layer.11.weight'"});
+  }
+  // One in the middle of the run hides nothing of the end.
+  CHECK(verdict_on(1, ignored + kTracebackHeading + "  File \"t.py\", line 9, in <module>\n" +
+                          "KeyError: 'a'\n\n" + kDuringHandling + "\n\n" + kCaughtOom)
+            .code == "W-GPU");
+}
+
+TEST_CASE("memory that ran out is the cause where the checkpoint is saved once more after it") {
+  const std::string saved = "2026-11-30 02:31:07,114 INFO saved checkpoint step_20.pt\n";
+  const std::string text = saved + "2026-11-30 02:31:07,201 ERROR exception in training\n" +
+                           kTracebackHeading + "  File \"train.py\", line 9, in <module>\n" + kOom +
+                           "2026-11-30 02:31:07,202 INFO saved checkpoint step_30.pt\n";
+  CHECK(verdict_on(1, text).code == "W-GPU");
+}
+
+TEST_CASE("the exception of a loader's process decides, which PyTorch shows in its own") {
+  const auto of_loader = [](const std::string& error) {
+    return kTracebackHeading +
+           "  File \"train.py\", line 12, in <module>\n    for b in loader: pass\n"
+           "  File \"/site-packages/torch/_utils.py\", line 750, in reraise\n"
+           "    raise exception\n"
+           "OSError: Caught OSError in DataLoader worker process 0.\n"
+           "Original Traceback (most recent call last):\n"
+           "  File \"/site-packages/torch/utils/data/_utils/fetch.py\", line 54, in fetch\n"
+           "    data = [self.dataset[idx] for idx in possibly_batched_index]\n"
+           "  File \"train.py\", line 8, in __getitem__\n    l = open(path)\n" +
+           error + "\n";
+  };
+  CHECK(verdict_on(1, of_loader("OSError: [Errno 24] Too many open files: '/dev/null'")).code ==
+        "W-LIMIT");
+  CHECK(verdict_on(1, of_loader("OSError: [Errno 28] No space left on device: cache")).code ==
+        "W-DISK");
+  CHECK(verdict_on(1, of_loader("KeyError: 'labels'")).code == "W-EXIT");
 }
 
 TEST_CASE("an exception that was caught and shown before a thread failed is not the cause") {

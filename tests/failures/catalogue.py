@@ -73,6 +73,10 @@ CAUGHT = tuple(
           "FATAL: checkpoint shard 3 is corrupt", never="its error.json:"),
     fault("an error of logging after the traceback", python("logged_and_raised"), "W-EXIT", 1,
           "ValueError: the true reason"),
+    fault("an exception that Python ignores after the traceback", python("ignored_after"),
+          "W-EXIT", 1, "KeyError: 'layer.11.weight'"),
+    fault("a CUDA out of memory that was logged, and a checkpoint as before",
+          python("memory_and_saved"), "W-GPU", 1, "GPU memory ran out"),
 )
 
 NAN = "learning rate is nan at step 7"

@@ -15,6 +15,7 @@ import sys
 import threading
 
 from child_faults import *  # noqa: F403: `faults.py NAME` has them all
+from ending_faults import *  # noqa: F403
 
 RANK = os.environ.get("RANK", "0")
 ROOT_CAUSE = "Root Cause"

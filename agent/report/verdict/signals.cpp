@@ -84,12 +84,11 @@ bool ended_by_exception(const WorkerExit& exit) {
   const std::string_view last = exit.lines.back();
   if (last.starts_with("terminate called") || last.starts_with(kFaultReport)) return true;
   if (quotes(exit, kFaultReport)) return false;
-  const LineViews lines = views_of(exit.lines);
+  const LineViews lines = own_account(views_of(exit.lines));
   const auto traceback = last_traceback(lines);
   if (!traceback || traceback->begin != 0 || traceback->is_aside()) return false;
   const Sequel sequel = sequel_of(lines, 0, traceback->end, {});
-  return traceback->is_followed ||
-         std::all_of(sequel.lines.begin(), sequel.lines.end(),
+  return std::all_of(sequel.lines.begin(), sequel.lines.end(),
                      [&lines](std::size_t at) { return is_of_allocator(lines[at]); });
 }
 

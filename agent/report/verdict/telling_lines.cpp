@@ -78,14 +78,12 @@ bool is_headline(std::string_view line) {
 std::vector<TellingLine> of_traceback(const WorkerExit& exit, const LineViews& lines,
                                       const Traceback& traceback, const Sequel& sequel) {
   const bool of_file = exit.source == EvidenceSource::kErrorFile;
-  const bool is_last = of_file || sequel.lines.empty() || traceback.is_followed;
+  const bool is_last = of_file || sequel.lines.empty();
   const bool is_certain = is_last || (may_be_uncaught(exit.status) && !traceback.is_of_thread &&
                                       !reports_failure(lines[sequel.lines.back()]));
   std::vector<TellingLine> telling;
   if (!is_certain) telling.push_back({without_rank(lines[sequel.lines.back()]), true});
-  // What came while Python shut down after it is not why it ended.
-  const std::size_t end = traceback.is_followed ? traceback.end : lines.size();
-  for (std::size_t at = traceback.begin; at < end; ++at) {
+  for (std::size_t at = traceback.begin; at < lines.size(); ++at) {
     const std::string_view line = without_gutter(without_rank(lines[at]));
     const bool tells = !is_noise(line) && !is_traceback_heading(line);
     if (tells) telling.push_back({line, is_certain});
@@ -117,7 +115,7 @@ std::vector<TellingLine> of_last_lines(const LineViews& lines, std::size_t from,
 }  // namespace
 
 std::vector<TellingLine> telling_lines(const WorkerExit& exit) {
-  const LineViews lines = views_of(exit.lines);
+  const LineViews lines = own_account(views_of(exit.lines));
   std::vector<TellingLine> telling;
   const auto traceback = last_traceback(lines);
   Sequel sequel;
