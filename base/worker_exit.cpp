@@ -1,5 +1,6 @@
 #include "base/worker_exit.hpp"
 
+#include "base/ending.hpp"
 #include "base/exit_code.hpp"
 
 namespace ddprun {
@@ -13,26 +14,15 @@ bool is_first_failure(const ExitOrder& exit, const std::optional<TimePoint>& fir
   return !first || exit.at < *first;
 }
 
-namespace {
-
-/// With one '#' for each number.
-std::string without_numbers(std::string_view line) {
-  std::string text;
-  bool in_number = false;
-  for (const char one : line) {
-    const bool digit = one >= '0' && one <= '9';
-    if (!digit || !in_number) text += digit ? '#' : one;
-    in_number = digit;
-  }
-  return text;
+std::string telling_line(const WorkerExit& exit) {
+  if (exit.given_up) return exit.given_up->text;
+  return std::string(telling_line(views_of(exit.lines)));
 }
 
-}  // namespace
-
-bool is_alike(const ExitStatus& status, std::string_view last_line, const ExitStatus& other,
+bool is_alike(const ExitStatus& status, std::string_view line, const ExitStatus& other,
               std::string_view other_line) {
-  if (status != other || last_line.empty() || other_line.empty()) return false;
-  return without_numbers(last_line) == without_numbers(other_line);
+  if (status != other || line.empty() || other_line.empty()) return false;
+  return shape_of(line) == shape_of(other_line);
 }
 
 }  // namespace ddprun

@@ -75,9 +75,12 @@ struct RunFailure {
 /// The exit code of a run whose first failure this is.
 [[nodiscard]] int exit_code_of_run(const ExitStatus& first_failure);
 
-/// Whether two workers failed in the same way: the same status, and the same last line but for its
-/// numbers (ranks, pids, devices). Lines that are not known differ from all others.
-[[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view last_line,
+/// The line of its evidence that says most about why it ended; of ranks that were given up, why.
+/// Empty: nothing is known.
+[[nodiscard]] std::string telling_line(const WorkerExit& exit);
+/// Whether two workers failed in the same way: the same status, and the same telling line but for
+/// its numbers (ranks, pids, devices). Lines that are not known differ from all others.
+[[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view line,
                             const ExitStatus& other, std::string_view other_line);
 
 /// An exit as the rule for the first failure sees it.

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/report/ending.hpp"
+#include "base/ending.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 
@@ -309,15 +309,12 @@ class Listener {
 }  // namespace
 
 std::optional<Complaint> find_complaint(std::string_view tail) {
-  LineViews lines;
-  while (!tail.empty()) {
-    const auto end = tail.find('\n');
-    std::string_view line = tail.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    tail.remove_prefix(end == npos ? tail.size() : end + 1);
-  }
-  return Listener(own_account(std::move(lines))).hear();
+  return Listener(own_account(split_lines(tail))).hear();
+}
+
+std::string account_of(std::string err, const std::string& out) {
+  const bool is_of_out = says_nothing(split_lines(err)) && !says_nothing(split_lines(out));
+  return is_of_out ? out : std::move(err);
 }
 
 bool follows_from_complaint(const ExitStatus& status) {

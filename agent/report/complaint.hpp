@@ -15,6 +15,10 @@ namespace ddprun {
 /// an exception of its own.
 [[nodiscard]] std::optional<Complaint> find_complaint(std::string_view tail);
 
+/// The text in which a worker says why it ended: of its stderr, unless that has nothing but what
+/// libraries print around an end, and stdout has more.
+[[nodiscard]] std::string account_of(std::string err, const std::string& out);
+
 /// Whether a complaint can explain such an end: a signal from outside does not follow from one.
 [[nodiscard]] bool follows_from_complaint(const ExitStatus& status);
 

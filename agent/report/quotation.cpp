@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "agent/report/ending.hpp"
 #include "base/count_text.hpp"
+#include "base/ending.hpp"
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"

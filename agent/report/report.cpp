@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "agent/report/ending.hpp"
 #include "agent/report/error_file.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/report/text.hpp"
 #include "agent/report/verdict.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/ending.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 

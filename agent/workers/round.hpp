@@ -231,7 +231,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   [[nodiscard]] std::vector<RankFacts> look_at_ranks();
   void sample_cpu();
   void add_cpu(const Worker& worker, RankFacts& facts) const;
-  [[nodiscard]] std::optional<std::string> last_line(LocalRank rank) const;
+  /// What it said last, in the stream that says why it ended.
+  [[nodiscard]] std::string account(LocalRank rank);
+  [[nodiscard]] std::optional<std::string> telling_line(LocalRank rank);
   [[nodiscard]] local::Raised raised(LocalRank rank);
   [[nodiscard]] std::vector<LocalRound::AtEnd> ends();
   /// Whether the last of the lines quoted of it went to the console.

@@ -22,6 +22,7 @@
 #include "agent/watch/stack_groups.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
+#include "base/ending.hpp"
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "net/bugs.hpp"
@@ -47,13 +48,12 @@ bool lives(pid_t pid) {
 
 void RoundRunner::act(const local::LookForComplaint& action) {
   const LocalRank rank = action.rank;
-  Worker& failed = worker(rank);
-  if (!unseen_file(failed.output_plan.err).empty()) {
+  const WorkerOutputPlan& plan = worker(rank).output_plan;
+  if (!unseen_file(plan.err).empty() || !unseen_file(plan.out).empty()) {
     asio::co_spawn(executor_, look_into_log(shared_from_this(), rank), net::rethrow_bug);
     return;
   }
-  failed.output->catch_up();
-  complaint_found(rank, find_complaint(failed.output->last_words().text));
+  complaint_found(rank, find_complaint(account(rank)));
 }
 
 void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
@@ -65,8 +65,16 @@ void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> compl
 // The others are not stopped before it is read: a disk that stalls is not waited for.
 asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self,
                                                  LocalRank rank) {
-  std::function<std::string()> look = [plan = self->worker(rank).output_plan.err] {
-    return tail_of_file(unseen_file(plan), kTailBytesMax, plan.before);
+  Worker& failed = self->worker(rank);
+  failed.output->catch_up();
+  // Each stream is in its file, or has passed here.
+  std::function<std::string()> look = [plan = failed.output_plan,
+                                       err = failed.output->last_words().text,
+                                       out = failed.output->tail(Stream::kStdout)] {
+    const auto text = [](const StreamPlan& stream) {
+      return tail_of_file(unseen_file(stream), kTailBytesMax, stream.before);
+    };
+    return account_of(err + text(plan.err), out + text(plan.out));
   };
   const TimePoint deadline = Clock::now() + kComplaintMax;
   const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
@@ -149,8 +157,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     facts.channel = process.wait_channel;
     if (working.front() == facts.pid) add_cpu(*looked_at, facts);
     if (!processes.empty()) facts.store = store.of(pids_of(processes));
-    looked_at->output->catch_up();
-    const std::string tail = looked_at->output->last_words().text;
+    const std::string tail = account(facts.local_rank);
     facts.complaint = find_complaint(tail);
     facts.raised = facts.complaint ? facts.complaint->before : last_exception(tail);
     if (const auto written = looked_at->output->last_written()) {
@@ -257,7 +264,7 @@ std::vector<LocalRound::AtEnd> RoundRunner::ends() {
     if (life == Life::kLeaving) end.left = left_behind(rank);
     if (life == Life::kRunning || !end.left.empty()) end.stuck = stuck(rank);
     if (!speaks || !round_.has_exited(rank)) continue;
-    end.line = last_line(rank);
+    end.line = telling_line(rank);
     end.raised = raised(rank);
   }
   return all;
@@ -268,8 +275,11 @@ local::Raised RoundRunner::raised(LocalRank rank) {
   if (!output) return {};
   output->catch_up();
   // There may be 512 ranks: the streams of few have to be set in order.
-  if (output->tail(Stream::kStderr).find("Traceback") == std::string::npos) return {};
-  const std::string words = output->last_words().text;
+  const auto is_in = [&output](Stream stream) {
+    return output->tail(stream).find("Traceback") != std::string::npos;
+  };
+  if (!is_in(Stream::kStderr) && !is_in(Stream::kStdout)) return {};
+  const std::string words = account(rank);
   const TimePoint at = output->last_written().value_or(Clock::now());
   if (auto complaint = find_complaint(words)) {
     std::string before = complaint->before;
@@ -278,16 +288,19 @@ local::Raised RoundRunner::raised(LocalRank rank) {
   return {last_exception(words), at};
 }
 
-std::optional<std::string> RoundRunner::last_line(LocalRank rank) const {
+std::string RoundRunner::account(LocalRank rank) {
+  WorkerOutput& output = *worker(rank).output;
+  output.catch_up();
+  return account_of(output.last_words().text, output.tail(Stream::kStdout));
+}
+
+std::optional<std::string> RoundRunner::telling_line(LocalRank rank) {
   const auto& output = worker(rank).output;
   if (!output) return std::nullopt;
-  const std::string tail = output->last_words().text;
-  const auto last = tail.find_last_not_of("\r\n");
-  if (last == std::string::npos && !output->sees_stderr()) return std::nullopt;
-  if (last == std::string::npos) return "";
-  const auto before = tail.find_last_of('\n', last);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  return quotable(std::string_view(tail).substr(begin, last + 1 - begin));
+  const std::string text = account(rank);
+  const std::string line = quotable(ddprun::telling_line(split_lines(text)));
+  if (line.empty() && !output->sees_stderr()) return std::nullopt;
+  return line;
 }
 
 RoundLinks::Workers RoundRunner::linked_workers() {

@@ -38,9 +38,8 @@ const std::string kAfterLoss = "the coordinator restarted or lost all connection
          " back or replaced: a round needs at least " + nodes_text(terms.nodes_min);
 }
 
-/// The last of them.
-std::string quoted(const std::vector<std::string>& lines) {
-  return lines.empty() ? "" : '"' + lines.back() + '"';
+std::string quoted(const std::string& line) {
+  return '"' + line + '"';
 }
 
 }  // namespace
@@ -127,14 +126,14 @@ std::string also_failed(const WorkerExit& other, const WorkerExit& first) {
     const std::string order = before.count() < 0 ? " later" : " before";
     text += ": its last words";
     if (one_host) text += ", " + duration_text(std::chrono::abs(before)) + order + ",";
-    return text + " were " + quoted(other.lines) + "; it had not exited yet";
+    return text + " were " + quoted(telling_line(other)) + "; it had not exited yet";
   }
   text += " failed, too";
   if (one_host && other.when > first.when) {
     text += ", " + duration_text(other.when - first.when) + " later";
   }
   text += ": " + other.status.text();
-  return other.lines.empty() ? text : text + ", " + quoted(other.lines);
+  return other.lines.empty() ? text : text + ", " + quoted(telling_line(other));
 }
 
 std::string restart(const WorkerExit& exit, RestartCount used, const protocol::Terms& terms,

@@ -1,6 +1,6 @@
 // RepeatedFailure: recognizes that round after round fails in the same way soon after its start:
-// the same exit, and the same last line but for its numbers. A restart cannot mend what fails so:
-// the report says it, and with --min-uptime the second such failure ends the run. Pure.
+// the same exit, and the same telling line but for its numbers. A restart cannot mend what fails
+// so: the report says it, and with --min-uptime the second such failure ends the run. Pure.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace ddprun::round {
 
 // What is soon without --min-uptime.
 inline constexpr Duration kEarlyFailureMax = std::chrono::seconds(60);
-// Of the last line, in the sentence.
+// Of that line, in the sentence.
 inline constexpr std::size_t kRepeatedLineBytesMax = 160;
 
 class RepeatedFailure {
@@ -40,8 +40,7 @@ class RepeatedFailure {
   Rank rank_{0};
   bool same_rank_ = true;
   bool given_up_ = false;
-  std::string line_;     // the last one of the evidence, or why the ranks were given up
-  std::string pattern_;  // the same without its numbers
+  std::string line_;  // the telling one of the first of them
 };
 
 }  // namespace ddprun::round

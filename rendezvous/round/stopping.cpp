@@ -17,9 +17,10 @@ constexpr std::size_t kOthersMax = 8;
 
 /// Whether two ranks failed in the same way; those that said nothing did if they ended so.
 [[nodiscard]] bool failed_alike(const WorkerExit& one, const WorkerExit& other) {
-  if (one.lines.empty() && other.lines.empty()) return one.status == other.status;
-  if (one.lines.empty() || other.lines.empty()) return false;
-  return is_alike(one.status, one.lines.back(), other.status, other.lines.back());
+  const std::string line = telling_line(one);
+  const std::string other_line = telling_line(other);
+  if (line.empty() && other_line.empty()) return one.status == other.status;
+  return is_alike(one.status, line, other.status, other_line);
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
+using namespace ddprun::test;
 using std::chrono::milliseconds;
 
 namespace {
@@ -198,6 +200,17 @@ TEST_CASE("what is printed while Python shuts down takes no complaint back, and 
   CHECK(kind_of(in_thread + kTimedOut) == ComplaintKind::kCollective);
 }
 
+TEST_CASE("a worker says why it ended on stdout, if its stderr has only what libraries print") {
+  const std::string logged = "ERROR:root:training failed\n" + kTraceback + kTimedOut;
+  CHECK(account_of("", logged) == logged);
+  CHECK(account_of("[W1130 02:31:11.1 socket.cpp:209] [c10d] no IPv6\n"
+                   "terminate called without an active exception\nFatal Python error: Aborted\n\n"
+                   "Thread 0x00007f5125c80b80 (most recent call first):\n  <no Python frame>\n",
+                   logged) == logged);
+  CHECK(account_of(kKeyError, logged) == kKeyError);
+  CHECK(account_of("wandb: synced\n", "\n") == "wandb: synced\n");
+}
+
 TEST_CASE("an exception that follows from a complaint keeps it") {
   CHECK(kind_of(kTraceback + kTimedOut + "\nThe above exception was its cause:\n\n" + kTraceback +
                 "RuntimeError: step failed\n") == ComplaintKind::kCollective);
@@ -228,8 +241,7 @@ TEST_CASE("a rank that a signal from outside ended is no witness") {
 }
 
 TEST_CASE("what a rank raised before it waited for the others is told with its complaint") {
-  const std::string then =
-      "\n\nDuring handling of the above exception, another exception occurred:\n\n";
+  const std::string then = "\n\n" + kDuringHandling + "\n\n";
   const std::string trace =
       "Traceback (most recent call last):\n  File \"t.py\", line 8, in <module>\n    step()\n";
   const std::string lost =

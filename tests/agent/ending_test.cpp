@@ -1,7 +1,7 @@
 // How programs end, as they print it: which line is the exception, what is quoted, and what a
 // process survived. tests/captured/endings has what the formatters and runtimes print; those of Go
 // and Julia are written after their documentation.
-#include "agent/report/ending.hpp"
+#include "base/ending.hpp"
 
 #include <signal.h>
 

@@ -26,8 +26,6 @@ const std::string kErrorJson =
     R"("timestamp": "1767323045"}}})";
 
 // Python's.
-const std::string kDirectCause =
-    "The above exception was the direct cause of the following exception:";
 
 const std::string kExit = "\n  exit      code 1";
 

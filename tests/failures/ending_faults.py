@@ -3,8 +3,11 @@
 `faults.py NAME` runs them.
 """
 
+import atexit
 import logging
+import os
 import sys
+import traceback
 
 LOST = ("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer "
         "[127.0.0.1]:16291")
@@ -46,4 +49,35 @@ def memory_and_saved():
     except RuntimeError:
         logging.exception("exception in training")
         logging.info("saved checkpoint step_%d.pt", 30)
+        sys.exit(1)
+
+
+def lost_on_stdout():
+    """Its log, with the traceback, is on stdout; a library warns on stderr."""
+    print("[W1130 02:31:11.1 socket.cpp:209] [c10d] no IPv6", file=sys.stderr)
+    logging.basicConfig(stream=sys.stdout)
+    try:
+        raise RuntimeError(LOST)
+    except RuntimeError:
+        logging.exception("training failed")
+        sys.exit(1)
+
+
+def alike_but_for_the_last():
+    atexit.register(lambda: print("wandb: View run", "abc"[int(os.environ["RANK"])] * 4,
+                                  file=sys.stderr))
+    raise ValueError("labels missing in split 'train'")
+
+
+def hydra_once_each():
+    """Another exception in each of two rounds, with the last line of hydra; then it trains."""
+    round_number = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    if round_number == 2:
+        return
+    try:
+        raise (ConnectionError("shard 17 timed out"), KeyError("label"))[round_number]
+    except Exception:
+        traceback.print_exc()
+        print("\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
+              file=sys.stderr)
         sys.exit(1)

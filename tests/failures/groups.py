@@ -54,6 +54,8 @@ COLLECTIVES = (
           1, "rank 1", peers='"$I" rest 100; ' + python("lost_and_ignored")),
     fault("an early exit 0, its peers log the complaint and save as before", "exit 0", "W-PEER", 1,
           "rank 1", peers='"$I" rest 100; ' + python("lost_and_saved")),
+    fault("an early exit 0, its peers complain on stdout, the streams apart", "exit 0", "W-PEER", 1,
+          "rank 1", peers='"$I" rest 100; ' + python("lost_on_stdout"), options=("--tee=3",)),
     fault("a rank that raised and is slow to exit, its peers complain", python("raises_slowly"),
           "W-PEER", 1, "ValueError: the true cause",
           peers='"$I" await raised.1; ' + python("gloo_lost")),
@@ -88,6 +90,9 @@ STEP = 'echo "rank $RANK: step 12" >&2; "$I" note step; '
 
 ROUNDS = (
     alike("all ranks fail in the same way", TOGETHER, "W-EXIT", 3, "2 others failed alike"),
+    alike("all ranks raise the same, and a library prints another line on each",
+          'trap "" TERM; ' + python("alike_but_for_the_last"), "W-EXIT", 1,
+          "2 others failed alike"),
     fault("a failure, and ranks whose handler of SIGTERM ends them alike",
           f'{STEP}for rank in 0 2; do "$I" await step.$rank; done; exit 1', "W-EXIT", 1,
           "2 ranks were still running", never="alike",

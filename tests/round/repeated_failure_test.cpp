@@ -46,7 +46,43 @@ class Failing {
 
 }  // namespace
 
-TEST_CASE("rounds that ended alike are named with the exit and the last line") {
+TEST_CASE("rounds with different exceptions differ, whatever libraries print after them") {
+  const auto failure_of = [](const std::string& exception, const std::string& after) {
+    WorkerExit exit = failed_with(1, exception);
+    exit.lines.push_back(after);
+    return exit;
+  };
+  const std::string hydra =
+      "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.";
+  for (const std::string& after :
+       {hydra, std::string("wandb: Find logs at: ./wandb/run-123/logs")}) {
+    CAPTURE(after);
+    RepeatedFailure failure;
+    failure.failed(failure_of("ConnectionError: s3: shard 17 timed out", after), Round(1),
+                   seconds(1), kEarlyFailureMax);
+    failure.failed(failure_of("KeyError: 'label'", after), Round(2), seconds(1), kEarlyFailureMax);
+    CHECK(failure.count() == 1);
+    failure.failed(failure_of("KeyError: 'label'", "wandb: synced"), Round(3), seconds(1),
+                   kEarlyFailureMax);
+    CHECK(failure.count() == 2);
+    CHECK_THAT(failure.sentence(), ContainsSubstring("exit code 1, \"KeyError: 'label'\""));
+  }
+}
+
+TEST_CASE("of workers whose stderr is not seen an exit code alone makes no two rounds alike") {
+  WorkerExit exit;
+  exit.status = ExitStatus::exited(1);
+  exit.evidence.stderr_unseen = true;
+  RepeatedFailure failure;
+  failure.failed(exit, Round(1), seconds(1), kEarlyFailureMax);
+  failure.failed(exit, Round(2), seconds(1), kEarlyFailureMax);
+  CHECK(failure.count() == 1);
+  exit.evidence.stderr_unseen = false;  // it said nothing
+  failure.failed(exit, Round(3), seconds(1), kEarlyFailureMax);
+  CHECK(failure.count() == 2);
+}
+
+TEST_CASE("rounds that ended alike are named with the exit and the telling line") {
   RepeatedFailure failure;
   failure.failed(failed_with(1, "KeyError: 'x'"), Round(1), seconds(1), kEarlyFailureMax);
   CHECK(failure.sentence().empty());
@@ -78,7 +114,7 @@ TEST_CASE("rounds that were given up in the same way are told with the reason, n
   CHECK(failure.count() == 1);
 }
 
-TEST_CASE("another exit, another last line or a long life is another failure") {
+TEST_CASE("another exit, another telling line or a long life is another failure") {
   const WorkerExit first = failed_with(1, "address 10.0.0.1:4711 in use");
   for (const auto& [second, lived, alike] :
        {std::tuple(failed_with(1, "address 10.0.0.22:98 in use"), seconds(1), true),

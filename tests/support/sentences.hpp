@@ -57,6 +57,8 @@ inline const std::string kOtherPython = "the workers do not run under the Python
 // Python's, which a report recognises.
 inline const std::string kDuringHandling =
     "During handling of the above exception, another exception occurred:";
+inline const std::string kDirectCause =
+    "The above exception was the direct cause of the following exception:";
 
 // The rendezvous.
 inline const std::string kWaitingForNodes = "waiting for nodes: ";

@@ -3,9 +3,9 @@
 #include <array>
 #include <string>
 
-#include "agent/report/ending.hpp"
 #include "agent/report/verdict/families.hpp"
 #include "base/bytes_text.hpp"
+#include "base/ending.hpp"
 
 namespace ddprun {
 

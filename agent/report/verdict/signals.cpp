@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "agent/report/ending.hpp"
 #include "agent/report/verdict/families.hpp"
 #include "base/bytes_text.hpp"
+#include "base/ending.hpp"
 
 namespace ddprun {
 

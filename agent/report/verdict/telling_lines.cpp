@@ -4,9 +4,9 @@
 #include <set>
 #include <string>
 
-#include "agent/report/ending.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/report/verdict/families.hpp"
+#include "base/ending.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/program_name.hpp"
@@ -29,15 +29,10 @@ std::string_view trimmed(std::string_view line) {
 
 /// Whether the worker survived what the line at this offset says.
 bool went_on_after(std::string_view tail, std::size_t offset) {
-  LineViews lines;
-  std::size_t line_of_offset = 0;
-  for (std::size_t begin = 0; begin < tail.size();) {
-    const std::size_t end = std::min(tail.find('\n', begin), tail.size());
-    if (begin <= offset) line_of_offset = lines.size();
-    lines.push_back(tail.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return sequel_of(lines, line_of_offset, line_of_offset + 1, {}).went_on;
+  const auto at =
+      std::count(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+  const auto line = static_cast<std::size_t>(at);
+  return sequel_of(split_lines(tail), line, line + 1, {}).went_on;
 }
 
 /// What torchrun's table says of its root cause: "rank 1 (local_rank: 1), exitcode 3 (pid: 42)".

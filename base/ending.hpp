@@ -15,6 +15,8 @@ namespace ddprun {
 
 using LineViews = std::vector<std::string_view>;
 [[nodiscard]] LineViews views_of(const std::vector<std::string>& lines);
+/// The lines of a text.
+[[nodiscard]] LineViews split_lines(std::string_view text);
 
 /// Without the "[rank3]: " that torch puts before each line.
 [[nodiscard]] std::string_view without_rank(std::string_view line);
@@ -71,6 +73,13 @@ struct Traceback {
 /// The lines by which a process accounts for its own end, in their places: empty are those that
 /// Python, hooks, threads, children and loggers print beside it or while Python shuts down.
 [[nodiscard]] LineViews own_account(LineViews lines);
+
+/// The line that says most about why a process ended: the exception of the last traceback, of one
+/// that another was the direct cause of, that one; else the last statement of the process itself.
+/// Empty: there are no lines.
+[[nodiscard]] std::string_view telling_line(const LineViews& lines);
+/// Whether all lines are what libraries print around an end.
+[[nodiscard]] bool says_nothing(const LineViews& lines);
 
 /// Whether Python ends in this way when an exception is not caught: exit code 1, or a crash while
 /// it shuts down.

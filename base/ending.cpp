@@ -1,4 +1,4 @@
-#include "agent/report/ending.hpp"
+#include "base/ending.hpp"
 
 #include <algorithm>
 #include <array>
@@ -51,8 +51,9 @@ bool introduced_by(const LineViews& lines, std::size_t at,
 constexpr std::string_view kInHandler = "During handling of the above exception, another exception";
 // PyTorch shows the exception of a loader's process within the message of its own one.
 constexpr std::string_view kOriginal = "Original Traceback (most recent call last)";
-constexpr std::array<std::string_view, 3> kLinks = {
-    kInHandler, "The above exception was the direct cause of the following", kOriginal};
+constexpr std::string_view kDirectCause =
+    "The above exception was the direct cause of the following";
+constexpr std::array<std::string_view, 3> kLinks = {kInHandler, kDirectCause, kOriginal};
 // What frames that are drawn begin with, in UTF-8: U+2500 to U+257F.
 constexpr std::array<std::string_view, 2> kBoxes = {"\xE2\x94", "\xE2\x95"};
 // By these words Python says that it continues.
@@ -126,6 +127,18 @@ bool is_of_native_log(std::string_view line) {
 
 LineViews views_of(const std::vector<std::string>& lines) {
   return {lines.begin(), lines.end()};
+}
+
+LineViews split_lines(std::string_view text) {
+  LineViews lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 std::string_view without_rank(std::string_view line) {
@@ -375,6 +388,57 @@ Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
   const bool was_handled = says_more && status && !may_be_uncaught(*status);
   sequel.went_on = sequel.repeats || fails_anew || was_handled;
   return sequel;
+}
+
+namespace {
+
+/// The exception of a chain that decides: the first one, where each is the direct cause of the
+/// next.
+std::string_view cause_in(const LineViews& lines, const Traceback& traceback) {
+  const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(traceback.begin);
+  const auto end = lines.begin() + static_cast<std::ptrdiff_t>(traceback.end);
+  const auto links = [&](std::string_view text) {
+    return std::any_of(begin, end, [text](std::string_view line) { return has_text(line, text); });
+  };
+  const bool is_last = traceback.exception < traceback.end &&
+                       (!links(kDirectCause) || links(kInHandler) || links(kOriginal));
+  if (is_last) return without_rank(lines[traceback.exception]);
+  const auto first = std::find_if(begin, end, [](std::string_view line) {
+    return is_exception(without_gutter(without_rank(line)));
+  });
+  return without_gutter(without_rank(first == end ? *std::prev(end) : *first));
+}
+
+/// Of the C++ runtime and the fault handler their reason, not the stack below it.
+std::string_view last_statement(const LineViews& lines) {
+  std::string_view aborted;
+  for (std::size_t at = lines.size(); at > 0; --at) {
+    const std::string_view line = without_rank(lines[at - 1]);
+    const bool is_fault = line.starts_with(kFaultReport);
+    if (is_fault && has_text(line, "Aborted")) aborted = line;  // its reason may be above
+    const bool is_reason = line.starts_with("  what():  ") || (is_fault && line != aborted);
+    if (is_reason || !is_noise(line)) return line;
+  }
+  return aborted;
+}
+
+}  // namespace
+
+std::string_view telling_line(const LineViews& lines) {
+  const LineViews own = own_account(lines);
+  const auto traceback = last_traceback(own);
+  if (traceback && !sequel_of(own, traceback->begin, traceback->end, {}).went_on) {
+    return cause_in(own, *traceback);
+  }
+  if (const std::string_view said = last_statement(own); !said.empty()) return said;
+  const auto last = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](std::string_view line) { return !line.empty(); });
+  return last == lines.rend() ? std::string_view() : *last;
+}
+
+bool says_nothing(const LineViews& lines) {
+  const LineViews own = own_account(lines);
+  return std::all_of(own.begin(), own.end(), is_noise);
 }
 
 }  // namespace ddprun
