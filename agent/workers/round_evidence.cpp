@@ -51,7 +51,8 @@ bool is_closed_console(const StreamPlan& plan, int descriptor) {
 /// Whether file systems are worth a look: one that stalls would hold up the log files.
 bool complains_of_a_disk(const ExitStatus& status, const std::string& output) {
   if (status.by_signal()) return status.signal() == SIGBUS;
-  for (const char* text : {"No space left", "quota", "Errno 28", "PytorchStreamWriter"}) {
+  for (const char* text :
+       {"No space left", "quota", "Errno 28", "PytorchStreamWriter", "iostream error"}) {
     if (output.find(text) != std::string::npos) return true;
   }
   return false;

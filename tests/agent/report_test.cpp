@@ -25,8 +25,6 @@ const std::string kErrorJson =
     R"(ValueError: needle\n", )"
     R"("timestamp": "1767323045"}}})";
 
-// Python's.
-
 const std::string kExit = "\n  exit      code 1";
 
 const RawEvidence kStderr{std::nullopt,

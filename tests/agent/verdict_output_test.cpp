@@ -46,6 +46,16 @@ TEST_CASE("the exception of a traceback names disk, limit, memory or device") {
        "that dataloader's workers are out of shared memory.",
        "W-SHM"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "W-GPU"},
+      {"torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of "
+       "memory)",
+       "W-GPU"},
+      {"torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB", "W-GPU"},
+      {"MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /opt/rmm/include/rmm/mr/device/"
+       "cuda_memory_resource.hpp:62: cudaErrorMemoryAllocation out of memory",
+       "W-GPU"},
+      {"cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,073,741,824 bytes", "W-GPU"},
+      {"java.lang.OutOfMemoryError: Java heap space", "W-MEMORY"},
+      {"RuntimeError: basic_ios::clear: iostream error", "W-DISK"},
       {"RuntimeError: CUDA error: device-side assert triggered", "W-GPU"},
       {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "W-GPU"},
       {"RuntimeError: CUDA error: no kernel image is available for execution on the device",
@@ -80,6 +90,39 @@ TEST_CASE("the first exception of a chain names the cause") {
   const Verdict verdict = verdict_on(raised("OSError: [Errno 28] No space left on device") + "\n" +
                                      kDuringHandling + "\n\n" + raised("MemoryError"));
   CHECK(verdict.code == "W-DISK");
+}
+
+TEST_CASE("a checkpoint that PyTorch could not write is told by its first exception") {
+  Evidence facts;
+  facts.disks = {{"/work", 1 << 20, 0, 5}};
+  const Verdict verdict = verdict_on(
+      raised("RuntimeError: basic_ios::clear: iostream error") + "\n" + kDuringHandling + "\n\n" +
+          raised("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected "
+                 "pos 704 vs 598"),
+      facts);
+  CHECK(verdict.code == "W-DISK");
+  CHECK(verdict.evidence.front() == "/work is full: 0 B of 1 MiB free");
+}
+
+TEST_CASE("what a handler did without is not why the program failed in it") {
+  const auto chain = [](const std::string& first, const std::string& then) {
+    return raised(first) + "\n" + kDuringHandling + "\n\n" + then;
+  };
+  const std::string missing = "ModuleNotFoundError: No module named 'apex_not_there'";
+  const std::string heading = "Traceback (most recent call last):\n";
+  const std::string deeper = heading + "  File \"train.py\", line 9, in <module>\n    main()\n" +
+                             "  File \"train.py\", line 4, in main\n    x = f()\n";
+  CHECK(verdict_on(chain(missing, deeper + "KeyError: 'learning_rate'\n")).code == "W-EXIT");
+  CHECK(verdict_on(chain(missing, deeper + "RuntimeError: no data\n")).code == "W-EXIT");
+  // The handler itself says what is missing, and what was raised from an exception follows from it.
+  CHECK(verdict_on(chain(missing, raised("RuntimeError: model X needs apex"))).code == "W-IMPORT");
+  CHECK(verdict_on(raised(missing) + "\n" + kDirectCause + "\n\n" + deeper +
+                   "RuntimeError: model X needs apex\n")
+            .code == "W-IMPORT");
+  const Verdict other = verdict_on(chain("FileNotFoundError: cache miss: Input/output error",
+                                         raised("ValueError: n_heads must divide d_model")));
+  CHECK(other.code == "W-EXIT");
+  CHECK_THAT(other.likely, ContainsSubstring("a file could not be read or written"));
 }
 
 TEST_CASE("a full disk is named with its size, and one that has room is not") {

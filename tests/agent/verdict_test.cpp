@@ -111,6 +111,19 @@ TEST_CASE("the kernel's log decides where its counters cannot") {
   CHECK(judge(killed(memory)).likely.empty());
 }
 
+TEST_CASE("a kill is not the kernel's where its log says that it killed another process") {
+  MemoryEvidence memory = counted(0, 1);
+  memory.host_kills_before = 3;
+  memory.host_kills_after = 4;
+  memory.logged = 0;
+  const Verdict verdict = judge(killed(memory));
+  CHECK(verdict.code == "W-KILLED");
+  CHECK(verdict.evidence.front() ==
+        kCgroupKills + " went 0 -> 1, and the host's log names another process");
+  memory.logged = 1;
+  CHECK(judge(killed(memory)).code == "W-OOM");
+}
+
 TEST_CASE("without any evidence the sender of a SIGKILL is unknown, and nothing is guessed") {
   const Verdict verdict = judge(killed({}));
   CHECK(verdict.code == "W-KILLED");

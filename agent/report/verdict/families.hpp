@@ -60,6 +60,8 @@ struct TellingLine {
 /// cause first; of other output the last lines, the last one first, until one from which the worker
 /// went on. Certain is an exception that was not caught, and the last statement.
 [[nodiscard]] std::vector<TellingLine> telling_lines(const WorkerExit& exit);
+/// "KeyError: text": what programs raise about their own data, in which any words can stand.
+[[nodiscard]] bool is_about_data(std::string_view line);
 /// Whether a line that names the cause for certain contains `text`.
 [[nodiscard]] bool tells(const WorkerExit& exit, std::string_view text);
 /// Whether any line that is quoted contains `text`.

@@ -51,7 +51,9 @@ void add(std::string& text, const std::string& part) {
 std::string counters_text(const MemoryEvidence& memory) {
   const bool known = memory.kills_before && memory.kills_after;
   if (moved(memory.kills_before, memory.kills_after)) {
-    return "oom_kill counter of its cgroup" + counter_text(memory.kills_before, memory.kills_after);
+    return "oom_kill counter of its cgroup" +
+           counter_text(memory.kills_before, memory.kills_after) +
+           (memory.logged == 0 ? ", and the host's log names another process" : "");
   }
   if (memory.logged != 0 && moved(memory.host_kills_before, memory.host_kills_after)) {
     return "oom_kill counter of the host" +
@@ -112,7 +114,8 @@ std::vector<std::string> memory_facts(const WorkerExit& exit) {
 std::optional<Verdict> judge_kill(const WorkerExit& exit) {
   const MemoryEvidence& memory = exit.evidence.memory;
   const bool killed = exit.status.by_signal() && exit.status.signal() == SIGKILL;
-  if (killed_for_memory(exit.evidence)) {
+  const bool was_another = killed && memory.logged == 0;
+  if (killed_for_memory(exit.evidence) && !was_another) {
     if (killed) {
       return out_of_memory(exit, "was killed by the kernel because host memory ran out");
     }

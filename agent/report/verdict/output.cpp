@@ -64,6 +64,10 @@ constexpr Symptom kSymptoms[] = {
      "df -h and df -i on that host; another --log-dir or TMPDIR if the full one is theirs"},
     {"Disk quota exceeded", "W-DISK", "a disk quota is used up", Measure::kDisks, "",
      "quota -s on that host"},
+    {"basic_ios::clear: iostream error", "W-DISK", "a file could not be written", Measure::kDisks,
+     "", "df -h and df -i on that host"},
+    {"PytorchStreamWriter failed writing file", "W-DISK", "a file could not be written",
+     Measure::kDisks, "", "df -h and df -i on that host"},
     {"Read-only file system", "W-DISK", "a file system cannot be written", Measure::kNothing,
      "it was mounted read-only, or turned so after an error", "dmesg and mount on that host"},
     {"Stale file handle", "W-DISK", "a file is gone from its network file system",
@@ -79,6 +83,14 @@ constexpr Symptom kSymptoms[] = {
     // Devices
     {"CUDA out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
     {"CUDA error: out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
+     kGpuMemoryAdvice},
+    {"XPU out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
+    // Host memory has other exceptions.
+    {"torch.OutOfMemoryError", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
+     kGpuMemoryAdvice},
+    {"cupy.cuda.memory.OutOfMemoryError", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
+     kGpuMemoryAdvice},
+    {"cudaErrorMemoryAllocation", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
      kGpuMemoryAdvice},
     {"HIP out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
     {"CUBLAS_STATUS_ALLOC_FAILED", "W-GPU", "cuBLAS got no GPU memory", Measure::kNothing,
@@ -201,15 +213,6 @@ char letter_of(Measure measure) {
   }
 }
 
-/// "KeyError: text": what programs raise about their own data, in which any words can stand.
-bool is_about_data(std::string_view line) {
-  constexpr std::array<std::string_view, 7> kNames = {"KeyError",  "ValueError", "AssertionError",
-                                                      "TypeError", "IndexError", "AttributeError",
-                                                      "NameError"};
-  const std::string_view name = line.substr(0, line.find(':'));
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
   for (const TellingLine& line : telling_lines(exit)) {
     if (line.is_certain != is_certain || is_about_data(line.text)) continue;
@@ -276,6 +279,14 @@ std::optional<Verdict> judge_log_disk(const WorkerExit& exit) {
 }
 
 }  // namespace
+
+bool is_about_data(std::string_view line) {
+  constexpr std::array<std::string_view, 7> kNames = {"KeyError",  "ValueError", "AssertionError",
+                                                      "TypeError", "IndexError", "AttributeError",
+                                                      "NameError"};
+  const std::string_view name = line.substr(0, line.find(':'));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
 
 std::vector<std::string> full_disks(const Evidence& evidence) {
   std::vector<std::string> facts;

@@ -68,6 +68,46 @@ bool is_headline(std::string_view line) {
   return prefix > 0 && line.substr(prefix).starts_with("error [W-");
 }
 
+bool is_of_import(std::string_view line) {
+  return line.starts_with("ImportError: ") || line.starts_with("ModuleNotFoundError: ");
+}
+
+/// The file and the function of a frame: `File "train.py"...in main`.
+std::string place_of(std::string_view frame) {
+  const auto at = frame.find(", in ");
+  if (at == std::string_view::npos) return {};
+  return std::string(frame.substr(0, frame.find("\", line "))) + std::string(frame.substr(at));
+}
+
+bool is_frame(std::string_view line) {
+  return trimmed(line).starts_with("File \"");
+}
+
+/// Of a chain whose last exception was raised while another one was handled.
+struct Handling {
+  std::size_t link = 0;        // between the two tracebacks; 0: it is no such chain
+  bool in_handler = false;     // the handler itself raised it, and called nothing
+  bool is_about_data = false;  // the program's own: it need not follow from the other
+};
+
+Handling handling_in(const LineViews& lines, const Traceback& traceback) {
+  Handling found;
+  for (std::size_t at = traceback.begin; at < traceback.exception; ++at) {
+    if (contains(lines[at], "During handling of the above exception")) found.link = at;
+  }
+  if (found.link == 0) return found;
+  // The function that handled it shows its traceback from itself down.
+  std::size_t first = found.link;
+  while (first > traceback.begin && !is_traceback_heading(lines[first])) --first;
+  while (first < found.link && !is_frame(without_rank(lines[first]))) ++first;
+  std::size_t last = traceback.exception - 1;
+  while (last > found.link && !is_frame(without_rank(lines[last]))) --last;
+  found.in_handler = place_of(without_rank(lines[first])) == place_of(without_rank(lines[last]));
+  found.is_about_data =
+      traceback.exception < lines.size() && is_about_data(without_rank(lines[traceback.exception]));
+  return found;
+}
+
 /// The exception of a traceback, and what follows it: an exit code other than 1, or a failure that
 /// was reported after it, shows that it was caught; one of a thread ended no process.
 std::vector<TellingLine> of_traceback(const WorkerExit& exit, const LineViews& lines,
@@ -78,10 +118,15 @@ std::vector<TellingLine> of_traceback(const WorkerExit& exit, const LineViews& l
                                       !reports_failure(lines[sequel.lines.back()]));
   std::vector<TellingLine> telling;
   if (!is_certain) telling.push_back({without_rank(lines[sequel.lines.back()]), true});
+  const Handling handling = handling_in(lines, traceback);
   for (std::size_t at = traceback.begin; at < lines.size(); ++at) {
     const std::string_view line = without_gutter(without_rank(lines[at]));
     const bool tells = !is_noise(line) && !is_traceback_heading(line);
-    if (tells) telling.push_back({line, is_certain});
+    if (!tells) continue;
+    // A program that does without a module, or tries another way, fails for its own reasons later.
+    const bool was_handled = at < handling.link && (handling.is_about_data ||
+                                                    (is_of_import(line) && !handling.in_handler));
+    telling.push_back({line, is_certain && !was_handled});
   }
   return telling;
 }
