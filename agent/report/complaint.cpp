@@ -171,6 +171,32 @@ Found barrier(std::string_view line) {
   return complaint;
 }
 
+/// Without the long descriptions of two collectives, of which the end says how they differ.
+std::string without_fingerprints(std::string text) {
+  for (auto begin = text.find("collective: CollectiveFingerPrint("); begin != npos;
+       begin = text.find("collective: CollectiveFingerPrint(")) {
+    const auto end = text.find(")))", begin);
+    if (end == npos) break;
+    text.replace(begin, end + 3 - begin, "...");
+  }
+  return text;
+}
+
+/// Each rank that finds out names the first rank that differs from it.
+Found disagreement(std::string_view line) {
+  std::string_view other =
+      after(after(line, "Detected mismatch between collectives on ranks"), ", but Rank ");
+  if (other.empty()) {
+    other = after(after(line, "DDP expects same model across all ranks"), ", while rank ");
+  }
+  const auto rank = other.empty() ? std::nullopt : number_at(other);
+  if (!rank) return std::nullopt;
+  Complaint complaint = of(ComplaintKind::kCollective);
+  complaint.accused.push_back(*rank);
+  complaint.line = without_fingerprints(std::string(line));
+  return complaint;
+}
+
 Found gloo(std::string_view line) {
   const std::string_view waited = after(line, "Timed out waiting ");
   if (has(waited, "ms for recv operation") || has(waited, "ms for send operation")) {
@@ -219,7 +245,7 @@ Found lost(std::string_view line) {
 }
 
 Found complaint_in(std::string_view line) {
-  for (const auto parse : {watchdog, barrier, store, gloo, lost}) {
+  for (const auto parse : {watchdog, barrier, disagreement, store, gloo, lost}) {
     if (Found found = parse(line)) return found;
   }
   return std::nullopt;
@@ -289,7 +315,8 @@ class Listener {
     found.place = place_.program;
     // What is printed later, without a traceback, need not have anything to do with it.
     if (is_exception) found.before = clean_utf8(printable(raised_), kComplaintLineMax);
-    found.line = clean_utf8(printable(line.substr(0, kComplaintLineMax)), kComplaintLineMax);
+    const std::string said = found.line.empty() ? std::string(line) : found.line;
+    found.line = clean_utf8(printable(said.substr(0, kComplaintLineMax)), kComplaintLineMax);
     complaint_ = std::move(found);
   }
 

@@ -91,12 +91,15 @@ Ranks narrowed(const Ranks& ranks, const Predicate& predicate) {
   return found.empty() ? ranks : found;
 }
 
+bool names(const RankOnHost& witness, const RankOnHost& other) {
+  const auto& named = witness.facts.complaint->accused;
+  return std::find(named.begin(), named.end(), other.facts.rank.value()) != named.end();
+}
+
 Ranks accused(const Ranks& witnesses, const Ranks& silent) {
   return those(silent, [&](const RankOnHost& rank) {
-    return std::any_of(witnesses.begin(), witnesses.end(), [&](const RankOnHost* witness) {
-      const auto& named = witness->facts.complaint->accused;
-      return std::find(named.begin(), named.end(), rank.facts.rank.value()) != named.end();
-    });
+    return std::any_of(witnesses.begin(), witnesses.end(),
+                       [&](const RankOnHost* witness) { return names(*witness, rank); });
   });
 }
 
@@ -164,6 +167,30 @@ Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const 
   const std::size_t all = witnesses.size() + silent.size();
   const bool minority = told_apart ? 2 * odd.size() <= all : odd.size() <= witnesses.size();
   return minority ? odd : Ranks{};
+}
+
+// A barrier that is monitored names rank 0, which named the one that was late.
+bool disagrees_with(const RankOnHost& witness, const RankOnHost& other) {
+  return names(witness, other) && witness.facts.complaint->operation != "monitoredBarrier";
+}
+
+// Each names a rank that names it.
+Ranks disagreeing(const Ranks& witnesses) {
+  return those(witnesses, [&](const RankOnHost& rank) {
+    return std::any_of(witnesses.begin(), witnesses.end(), [&](const RankOnHost* other) {
+      return disagrees_with(rank, *other) && disagrees_with(*other, rank);
+    });
+  });
+}
+
+// Of ranks that disagree most name the one that differs.
+Ranks dissenters(const Ranks& witnesses) {
+  return those(disagreeing(witnesses), [&](const RankOnHost& rank) {
+    const auto accusers =
+        std::count_if(witnesses.begin(), witnesses.end(),
+                      [&](const RankOnHost* other) { return disagrees_with(*other, rank); });
+    return 2 * static_cast<std::size_t>(accusers) > witnesses.size();
+  });
 }
 
 // All gave up: one is behind the others, or somewhere else.
@@ -247,7 +274,10 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
   }
   trial.complaint = &main_complaint(*first.complaint, trial.witnesses);
   if (!trial.complaint->key.empty()) return tell(trial);  // any rank may have to set it
-  if (Ranks raised = raised_first(trial.witnesses, trial.silent); !raised.empty()) {
+  if (!disagreeing(trial.witnesses).empty()) {
+    trial.odd = dissenters(trial.witnesses);
+    trial.disagree = true;
+  } else if (Ranks raised = raised_first(trial.witnesses, trial.silent); !raised.empty()) {
     trial.odd = std::move(raised);
   } else if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);

@@ -58,10 +58,12 @@ bool all_absent(const Ranks& ranks) {
 }
 
 std::string collective_text(const Trial& trial) {
-  const std::string gave_up = "a collective gave up" + waited(*trial.complaint) + "; ";
-  if (trial.odd.empty()) return gave_up + "the facts do not tell which rank is the cause";
+  const std::string what = trial.disagree
+                               ? "the ranks disagree; "
+                               : "a collective gave up" + waited(*trial.complaint) + "; ";
+  if (trial.odd.empty()) return what + "the facts do not tell which rank is the cause";
   const bool one = trial.odd.size() == 1;
-  return gave_up + odd_names(trial) + (one ? " is the odd one out" : " are the odd ones out");
+  return what + odd_names(trial) + (one ? " is the odd one out" : " are the odd ones out");
 }
 
 // Of a key that the program waits for.
@@ -212,6 +214,9 @@ Ranks without(const Ranks& all, const Ranks& some) {
 
 std::vector<std::string> evidence(const Trial& trial) {
   std::vector<std::string> lines;
+  const std::string said = "rank " + std::to_string(trial.first->worker.rank.value()) +
+                           " said: " + trial.first->complaint->line;
+  if (trial.disagree) return {said};
   describe(trial.odd, lines);
   if (trial.odd.empty()) describe(trial.silent, lines);
   Ranks all = trial.silent;
@@ -225,8 +230,7 @@ std::vector<std::string> evidence(const Trial& trial) {
   const bool lost = trial.complaint->kind == ComplaintKind::kLostPeer;
   if (!lost && !trial.complaint->operation.empty()) describe(waiting, lines);
   if (lines.size() >= kFindingLinesMax) lines.resize(kFindingLinesMax - 1);
-  lines.push_back("rank " + std::to_string(trial.first->worker.rank.value()) +
-                  " said: " + trial.first->complaint->line);
+  lines.push_back(said);
   return lines;
 }
 

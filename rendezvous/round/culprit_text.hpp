@@ -18,7 +18,8 @@ struct Trial {
   const Complaint* complaint = nullptr;  // the one that says most
   Ranks witnesses{};
   Ranks silent{};
-  Ranks odd{};  // the culprits; empty: undecided
+  Ranks odd{};            // the culprits; empty: undecided
+  bool disagree = false;  // ranks name each other
   int world_size = 1;
 };
 [[nodiscard]] Finding tell(const Trial& trial);

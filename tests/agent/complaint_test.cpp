@@ -73,6 +73,32 @@ TEST_CASE("a monitored barrier names the rank that did not come") {
             ->accused == std::vector<int>{1, 3});
 }
 
+TEST_CASE("ranks that disagree name the first one that differs") {
+  const auto fingerprint = [](const std::string& shape) {
+    return "collective: CollectiveFingerPrint(SequenceNumber=0, OpType=ALLREDUCE, TensorShape=[" +
+           shape +
+           "], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), "
+           "device=cpu, layout=Strided (default), requires_grad=false (default), "
+           "pinned_memory=false (default), memory_format=(nullopt)))";
+  };
+  const auto collective = find_complaint(
+      "[rank0]: " + kTraceback + "[rank0]:   File \"train.py\", line 5, in <module>\n" +
+      "[rank0]: RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running " +
+      fingerprint("4") + ", but Rank 2 is running " + fingerprint("1000000") +
+      ".Collectives differ in the following aspects: \tTensor Tensor shapes: 4vs 1000000\n");
+  REQUIRE(collective);
+  CHECK(collective->kind == ComplaintKind::kCollective);
+  CHECK(collective->accused == std::vector<int>{2});
+  CHECK_THAT(collective->line,
+             ContainsSubstring("Rank 0 is running ..., but Rank 2 is running ....Collectives"));
+  CHECK_THAT(collective->line, ContainsSubstring("4vs 1000000"));
+  const auto model = find_complaint(
+      kTraceback + "RuntimeError: DDP expects same model across all ranks, but Rank 1 has 2 " +
+      "params, while rank 2 has inconsistent 4 params.\n");
+  REQUIRE(model);
+  CHECK(model->accused == std::vector<int>{2});
+}
+
 TEST_CASE("a connection that Gloo lost is a complaint about a peer") {
   for (const char* rank :
        {"gloo-2.11-exit0-rank0", "gloo-2.15-exit0-rank0", "gloo-2.11-raise-rank0"}) {

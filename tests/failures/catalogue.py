@@ -75,6 +75,10 @@ CAUGHT = tuple(
           "ValueError: the true reason"),
     fault("an exception that Python ignores after the traceback", python("ignored_after"),
           "W-EXIT", 1, "KeyError: 'layer.11.weight'"),
+    fault("an exception of a program that does without a module", python("without_a_module"),
+          "W-EXIT", 1, "KeyError: 'learning_rate'"),
+    fault("a pool of GPU memory that ran out", python("gpu_pool_memory"), "W-GPU", 1,
+          "GPU memory ran out"),
     fault("a CUDA out of memory that was logged, and a checkpoint as before",
           python("memory_and_saved"), "W-GPU", 1, "GPU memory ran out"),
 )

@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 
+RANK = os.environ.get("RANK", "0")
 LOST = ("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer "
         "[127.0.0.1]:16291")
 
@@ -64,7 +65,7 @@ def lost_on_stdout():
 
 
 def alike_but_for_the_last():
-    atexit.register(lambda: print("wandb: View run", "abc"[int(os.environ["RANK"])] * 4,
+    atexit.register(lambda: print("wandb: View run", "abc"[int(RANK)] * 4,
                                   file=sys.stderr))
     raise ValueError("labels missing in split 'train'")
 
@@ -81,3 +82,29 @@ def hydra_once_each():
         print("\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
               file=sys.stderr)
         sys.exit(1)
+
+
+def without_a_module():
+    """An optional module is missing; the program fails later, for a reason of its own."""
+    def main():
+        return {"lr": 1}["learning_rate"]
+    try:
+        import apex_not_there  # noqa: F401
+    except ImportError:
+        main()
+
+
+def disagrees():
+    """As torch says it with TORCH_DISTRIBUTED_DEBUG=DETAIL: rank 1 differs from the others."""
+    other = 0 if RANK == "1" else 1
+    raise RuntimeError(f"Detected {'mismatch'} between collectives on ranks. Rank {RANK} is "
+                       "running collective: CollectiveFingerPrint(SequenceNumber=0, OpType=SUM, "
+                       f"TensorShape=[4], device=cpu, (nullopt))), but Rank {other} is running "
+                       "collective: CollectiveFingerPrint(SequenceNumber=0, OpType=SUM, "
+                       "TensorShape=[9], device=cpu, (nullopt))).Collectives differ in the "
+                       "following aspects: \tTensor Tensor shapes: 4vs 9")
+
+
+def gpu_pool_memory():
+    raise MemoryError("std::bad_alloc: out_of_memory: CUDA error at: cuda_memory_resource.hpp:62: "
+                      "cudaErrorMemoryAllocation out of memory")

@@ -18,6 +18,10 @@ def watchdogs(ranks: str, number: str = "42") -> str:
             '"$I" await said.$rank; done; exec "$I" signal 6')
 
 
+# All have spoken before one exits.
+DISAGREES = (child("disagrees") + '; "$I" note said; for rank in 0 1 2; do "$I" await said.$rank; '
+             'done; exit 1')
+
 # As a rank looks that waits for the others.
 POLLS = 'exec "$I" rest 60000'
 AFTER_STOP = '"$I" await stopped.0; '
@@ -46,6 +50,8 @@ COLLECTIVES = (
           outside="stop_worker"),
     fault("a collective with another size", python("gloo_mismatch"), "W-COLLECTIVE", 134,
           kRanksDisagree),
+    fault("a collective of another size with TORCH_DISTRIBUTED_DEBUG=DETAIL", DISAGREES,
+          "W-COLLECTIVE", 1, "the ranks disagree; rank 1 ", peers=DISAGREES),
     fault("a sleeping rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
           "rank 1", peers='"$I" rest 200; ' + python("gloo_timeout")),
     fault("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 1",

@@ -40,6 +40,11 @@ class FailedRound {
     ranks_.back().facts.complaint->key = key;
     return *this;
   }
+  FailedRound& differs(int rank, int other) {
+    names(rank, {other});
+    ranks_.back().facts.complaint->operation = "all_reduce";
+    return *this;
+  }
   FailedRound& names(int rank, std::vector<int> accused) {
     Complaint complaint = of(ComplaintKind::kCollective);
     complaint.operation = "monitoredBarrier";
@@ -468,4 +473,20 @@ TEST_CASE("lists of ranks show ranges") {
   CHECK(rank_list({3}) == "rank 3");
   CHECK(rank_list({4, 0, 1, 2}) == "ranks 0-2, 4");
   CHECK(rank_list({0, 1}) == "ranks 0, 1");
+}
+
+TEST_CASE("of ranks that disagree the one that most others name is the odd one out") {
+  const auto finding = FailedRound().differs(0, 2).differs(1, 2).differs(2, 0).differs(3, 2).find();
+  REQUIRE(finding);
+  CHECK(finding->code == "W-COLLECTIVE");
+  CHECK(finding->ranks == std::vector<int>{2});
+  CHECK_THAT(finding->text, ContainsSubstring("the ranks disagree; rank 2 "));
+  CHECK_THAT(finding->others, ContainsSubstring("ranks 0, 1, 3 gave up"));
+  CHECK(FailedRound().differs(0, 1).differs(1, 0).culprits().empty());  // one of two
+  const auto unheard = FailedRound().differs(0, 1).differs(1, 0).runs(2, "R").find();
+  REQUIRE(unheard);
+  CHECK(unheard->ranks.empty());
+  CHECK_THAT(unheard->text, ContainsSubstring("the ranks disagree; the "));
+  // A monitored barrier: rank 0 names the one that is late, and all others rank 0.
+  CHECK(FailedRound().names(0, {1}).names(1, {0}).names(2, {0}).names(3, {0}).culprits().empty());
 }
