@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/stack_groups.hpp"
@@ -88,6 +89,9 @@ struct StoreLink {
 };
 inline constexpr std::size_t kStorePortsMax = 4;
 
+// Before an exception that ended a thread of a rank: it need not keep the rank from the others.
+inline constexpr std::string_view kInThread = "in a thread: ";
+
 struct RankFacts {
   Rank rank{0};
   LocalRank local_rank{0};
@@ -103,7 +107,7 @@ struct RankFacts {
   std::optional<std::chrono::milliseconds> exited{};  // how long before the look at it
   std::optional<Complaint> complaint{};
   // The exception whose traceback its stderr ends with; of one that complains, the exception that
-  // it raised before it waited for the others. Empty: none.
+  // it raised before it waited for the others. Behind kInThread one of a thread. Empty: none.
   std::string raised{};
   friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };

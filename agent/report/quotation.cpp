@@ -13,6 +13,7 @@
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/rank_facts.hpp"
 #include "base/utf8.hpp"
 
 namespace ddprun {
@@ -313,15 +314,31 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   return said;
 }
 
-std::string last_exception(std::string_view tail) {
+namespace {
+
+enum class Raised { kByProcess, kInThread };
+
+std::string last_exception_of(Raised where, std::string_view tail) {
   const Lines lines = lines_of(tail);
   const LineViews views = own_account(views_of(lines));
   const auto traceback = last_traceback(views);
-  if (!traceback || traceback->is_of_thread || traceback->exception == traceback->end) return {};
+  if (!traceback || traceback->exception == traceback->end) return {};
+  if (traceback->is_of_thread != (where == Raised::kInThread)) return {};
   if (traceback->begin > 0 && is_log_record(views[traceback->begin - 1])) return {};
   const Sequel sequel = sequel_of(views, traceback->begin, traceback->end, {});
   if (!sequel.lines.empty()) return {};
   return clean_utf8(lines[traceback->exception], kReportLineBytesMax);
+}
+
+}  // namespace
+
+std::string last_exception(std::string_view tail) {
+  return last_exception_of(Raised::kByProcess, tail);
+}
+
+std::string last_exception_in_thread(std::string_view tail) {
+  const std::string exception = last_exception_of(Raised::kInThread, tail);
+  return exception.empty() ? "" : std::string(kInThread) + exception;
 }
 
 std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {

@@ -36,6 +36,8 @@ namespace ddprun {
 /// The exception with which a text ends, of a traceback that no program prints on: of a process
 /// that raised it and is slow to exit. Empty: none, one that ended a thread, or that was logged.
 [[nodiscard]] std::string last_exception(std::string_view tail);
+/// The same of one that ended a thread, behind kInThread.
+[[nodiscard]] std::string last_exception_in_thread(std::string_view tail);
 
 /// The first `lines_max` lines, the last of which says how many are left out.
 [[nodiscard]] std::vector<std::string> first_lines(std::vector<std::string> lines,

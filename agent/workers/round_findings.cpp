@@ -160,6 +160,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     const std::string tail = account(facts.local_rank);
     facts.complaint = find_complaint(tail);
     facts.raised = facts.complaint ? facts.complaint->before : last_exception(tail);
+    if (!facts.complaint && facts.raised.empty()) facts.raised = last_exception_in_thread(tail);
     if (const auto written = looked_at->output->last_written()) {
       facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - *written);
     }

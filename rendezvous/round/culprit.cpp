@@ -26,15 +26,19 @@ bool succeeded(const RankOnHost& rank) {
   return rank.facts.end == RankEnd::kSucceeded;
 }
 
+bool has_raised(const RankOnHost& rank) {
+  return !rank.facts.raised.empty() && !rank.facts.raised.starts_with(kInThread);
+}
+
 // It waited for the others while it handled an exception of its own, which they did not have.
 bool has_raised_first(const RankOnHost& rank) {
-  return complains(rank) && !rank.facts.raised.empty();
+  return complains(rank) && has_raised(rank);
 }
 
 // While the others waited, or a little before: an older exception was survived.
 Predicate has_raised_within(std::chrono::milliseconds limit) {
   return [limit](const RankOnHost& rank) {
-    const bool has = !rank.facts.raised.empty() && rank.facts.end == RankEnd::kRuns;
+    const bool has = has_raised(rank) && rank.facts.end == RankEnd::kRuns;
     return has && (!rank.facts.silent || *rank.facts.silent <= limit);
   };
 }
@@ -152,6 +156,14 @@ Ranks odd_by_activity(ComplaintKind kind, bool busy_waits, const Ranks& silent) 
   return odd;
 }
 
+// The few that did not complain, if all of them wait for something else than other ranks: they may
+// have closed their connections.
+Ranks minority_elsewhere(const Ranks& silent, std::size_t all) {
+  const bool are_elsewhere = std::all_of(
+      silent.begin(), silent.end(), [](const RankOnHost* rank) { return waits_elsewhere(*rank); });
+  return are_elsewhere && 2 * silent.size() < all ? silent : Ranks{};
+}
+
 // By evidence of what a rank does, the strongest first; what is left is silence alone.
 Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const Ranks& silent) {
   for (const auto& set_apart :
@@ -226,7 +238,7 @@ Ranks raised_first(const Ranks& witnesses, const Ranks& silent) {
                             std::any_of(silent.begin(), silent.end(), [](const RankOnHost* rank) {
                               return is_stopped(*rank) || succeeded(*rank) ||
                                      is_uninterruptible(*rank) || waits_elsewhere(*rank) ||
-                                     computes(*rank) || !rank->facts.raised.empty();
+                                     computes(*rank) || has_raised(*rank);
                             });
   return is_usual || is_explained ? Ranks{} : raised;
 }
@@ -282,6 +294,7 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
   } else if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
     if (trial.odd.empty()) trial.odd = those(trial.silent, has_raised_within(kRaisedMax));
+    if (trial.odd.empty()) trial.odd = minority_elsewhere(trial.silent, ranks.size());
   } else if (!trial.silent.empty()) {
     trial.odd = silent_culprits(*trial.complaint, trial.witnesses, trial.silent);
   } else if (static_cast<int>(ranks.size()) == world_size) {

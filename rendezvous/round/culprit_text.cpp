@@ -91,6 +91,12 @@ std::string lost_text(const Trial& trial) {
     return "rank " + std::to_string(worker.rank.value()) + " (" + worker.host +
            ") lost its connection to another rank; no rank is known to have failed before";
   }
+  const RankFacts& first = trial.odd.front()->facts;
+  if (first.end == RankEnd::kRuns &&
+      (first.raised.empty() || first.raised.starts_with(kInThread))) {
+    return "the connection between ranks was lost; " + odd_names(trial) +
+           (trial.odd.size() == 1 ? " is the odd one out" : " are the odd ones out");
+  }
   const bool have_exited = all_succeeded(trial.odd);
   const bool have_ended = trial.odd.front()->facts.complaint.has_value();
   return "the others lost their connection to " + odd_names(trial) +
@@ -137,7 +143,10 @@ std::string doing(const RankFacts& facts) {
     return text;
   }
   std::string text = activity(facts);
-  if (!facts.raised.empty()) return text + " after its traceback: " + facts.raised;
+  const bool in_thread = facts.raised.starts_with(kInThread);
+  if (!facts.raised.empty()) {
+    return text + (in_thread ? " after an exception " : " after its traceback: ") + facts.raised;
+  }
   if (facts.silent && facts.silent->count() > 0) {
     text += ", no output for " + duration_text(*facts.silent);
   }

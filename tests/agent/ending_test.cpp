@@ -117,6 +117,14 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the exception that ended a thread is told as one in a thread") {
+  const std::string text = "step 4\n" + captured("asides/thread");
+  CHECK(last_exception(text).empty());
+  CHECK(last_exception_in_thread(text) == "in a thread: MemoryError: Cannot allocate memory");
+  CHECK(last_exception_in_thread(text + "step 5\n").empty());
+  CHECK(last_exception_in_thread(kCaughtOom).empty());
+}
+
 TEST_CASE("of several exceptions none is called the exception, and all are quoted") {
   const std::pair<const char*, std::vector<const char*>> kForms[] = {
       {"rich-chain",

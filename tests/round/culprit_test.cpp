@@ -490,3 +490,34 @@ TEST_CASE("of ranks that disagree the one that most others name is the odd one o
   // A monitored barrier: rank 0 names the one that is late, and all others rank 0.
   CHECK(FailedRound().names(0, {1}).names(1, {0}).names(2, {0}).names(3, {0}).culprits().empty());
 }
+
+TEST_CASE("an exception in a thread is told, and does not decide") {
+  const auto finding = FailedRound()
+                           .timed_out(0)
+                           .timed_out(2)
+                           .runs(1, "S", "futex")
+                           .raised("in a thread: E: x")
+                           .find();
+  REQUIRE(finding);
+  CHECK(finding->ranks == std::vector<int>{1});
+  CHECK_THAT(finding->evidence.front(), ContainsSubstring("after an exception in a thread: E: x"));
+  const auto sleeps = FailedRound()
+                          .timed_out(0)
+                          .runs(1, "S", "futex")
+                          .raised("in a thread: E: x")
+                          .runs(2, "S", "clock_nanosleep")
+                          .timed_out(3)
+                          .culprits();
+  CHECK(sleeps == std::vector<int>{2});
+}
+
+TEST_CASE("the rank that sleeps while the others lose their connections is the odd one out") {
+  const auto finding =
+      FailedRound().lost_peer(0).lost_peer(1).lost_peer(2).runs(3, "S", "clock_nanosleep").find();
+  REQUIRE(finding);
+  CHECK(finding->code == "W-PEER");
+  CHECK(finding->ranks == std::vector<int>{3});
+  CHECK_THAT(finding->evidence.front(), ContainsSubstring("rank 3 sleeps in clock_nanosleep"));
+  CHECK(FailedRound().lost_peer(0).lost_peer(1).runs(3, "S", "futex").culprits().empty());
+  CHECK(FailedRound().lost_peer(0).runs(3, "S", "clock_nanosleep").culprits().empty());
+}
