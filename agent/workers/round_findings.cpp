@@ -36,6 +36,9 @@ namespace {
 // Processes of all ranks of the node that are looked at when one complains of others: about 30 ms.
 constexpr std::size_t kLookedAtMax = 512;
 
+// Of what a rank said last, to tell in a few lines why it ended: there may be 512 ranks.
+constexpr std::size_t kTellingBytesMax = std::size_t{8} << 10;
+
 // Claims of one round for which /proc is read.
 constexpr int kClaimsMax = 64;
 
@@ -298,7 +301,8 @@ std::string RoundRunner::account(LocalRank rank) {
 std::optional<std::string> RoundRunner::telling_line(LocalRank rank) {
   const auto& output = worker(rank).output;
   if (!output) return std::nullopt;
-  const std::string text = account(rank);
+  std::string text = account(rank);
+  text.erase(0, text.size() - std::min(text.size(), kTellingBytesMax));
   const std::string line = quotable(ddprun::telling_line(split_lines(text)));
   if (line.empty() && !output->sees_stderr()) return std::nullopt;
   return line;
