@@ -139,7 +139,7 @@ constexpr OptionSpec kOutputRows[]{
      .variable = Variable::kNone,
      .metavar = "default",
      .help = "Accepted for torchrun compatibility, where it names a Python class that lays out "
-             "log files: only default, the layout above.",
+             "log files: only default, that of --log-dir.",
      .for_torchrun = true,
      .take = check_layout},
     {.id = Id::kRedirects,
