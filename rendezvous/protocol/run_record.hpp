@@ -18,7 +18,7 @@ struct RunRecord {
   struct Verdict {
     int exit_code = 0;
     std::string text;
-    int nodes = 0;          // of the last round
+    int nodes = 0;  // of the last round
     /// Of the coordinator that gave it (docs/internals/PROTOCOL.md); 0: not known.
     std::int64_t term = 0;
     friend bool operator==(const Verdict&, const Verdict&) = default;
