@@ -16,6 +16,14 @@
 
 namespace ddprun::round {
 
+/// The votes of the round that lives.
+struct LiveVotes {
+  Majority members{};  // of it, for what follows it
+  int needs = 0;
+  int votes = 0;
+  bool settled = false;
+};
+
 class Authority {
  public:
   Authority(SuccessionOptions options, std::string author);
@@ -76,12 +84,6 @@ class Authority {
   void take_claim(const Agent& agent, const protocol::RoundStamp& stamp);
 
  private:
-  struct Live {
-    Majority members;  // of it, for what follows it
-    int needs = 0;
-    int votes = 0;
-    bool settled = false;
-  };
   [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
                                       bool was_at_endpoint) const;
   void settle_if_due();
@@ -89,7 +91,7 @@ class Authority {
   SuccessionOptions options_;
   std::string author_;
   Majority base_;
-  std::optional<Live> live_;  // only where others may follow
+  std::optional<LiveVotes> live_;  // only where others may follow
 };
 
 }  // namespace ddprun::round
