@@ -73,9 +73,9 @@ TEST_CASE("the hello says what the command line said") {
   what.rendezvous->scheduler_index = 7;
   what.rendezvous->address = "10.0.4.13";
   what.rendezvous->keep_alive_interval = 250ms;
-  using Coordinator = AgentIdentity::Coordinator;
+  using At = AgentIdentity::Coordinator;
   const auto options =
-      membership_options(what, {AgentId("0123"), "gpu-03", Coordinator::kElsewhere, {"10.0.4.13"}});
+      membership_options(what, {AgentId("0123"), "gpu-03", At::kElsewhere, {"10.0.4.13"}});
   CHECK(options.coordinator == "gpu-01:29400");
   const protocol::Hello& hello = options.hello;
   CHECK(hello.run_id == RunId("7f3a"));
@@ -95,7 +95,7 @@ TEST_CASE("the hello says what the command line said") {
   CHECK(hello.addresses == std::vector<std::string>{"10.0.4.13"});
   what.rendezvous->address.clear();
   CHECK(membership_options(what, AgentIdentity{AgentId("1"), "h"}).hello.address.empty());
-  CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.runs_coordinator);
+  CHECK(membership_options(what, {AgentId("1"), "h", At::kHere}).hello.runs_coordinator);
 }
 
 TEST_CASE("an IPv6 coordinator is written with brackets") {
