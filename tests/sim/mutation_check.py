@@ -38,7 +38,7 @@ MUTANTS = [
      "rendezvous/client/membership_link.cpp",
      "  report();\n  if (round_ && round_->stopped) send(*round_->stopped);\n", ""),
     ("a resumed agent is not told the round it missed", "rendezvous/round/run_join.cpp",
-     "  send(agent.link, live_round()->message_for(agent));\n", ""),
+     "  out_.send(agent.link, live_round()->message_for(agent));\n", ""),
     ("a signal stays on the node where it came", "rendezvous/client/membership.cpp",
      "if (answered()) send(PassSignal{round(), came.signal, came.from, \"\", came.force});", ""),
     ("a scheduler's signal counts once for each node", "rendezvous/round/run_running.cpp",
