@@ -1,7 +1,7 @@
-// Agent: this node's part in a run, of one node or of several: the ports of a NodeDriver, with
-// sockets, processes and consoles. Which round runs, who is in it and how the run ends is decided
-// by the driver's Membership and by the coordinator. Thread rule: the io_context's thread.
-// Ownership: config, environment and logger outlive it.
+// Agent: this node's part in a run, of one node or of several: it carries out what Node orders,
+// with sockets, processes and consoles. Node, with its Membership, and the coordinator decide which
+// round runs, who is in it and how the run ends. Thread rule: the io_context's thread. Ownership:
+// config, environment and logger outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -167,7 +167,7 @@ class Agent : private ElectionNode, private SeatUser {
   std::unique_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
   CoordinatorAddress endpoint_{};
-  // Of several nodes there is one of the two.
+  // A run of several nodes has one of the two.
   std::unique_ptr<EndpointSeat> seat_;
   std::unique_ptr<ElectedSeat> elected_;  // where etcd says which node coordinates
   NodeStore store_;

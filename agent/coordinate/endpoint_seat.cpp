@@ -55,8 +55,8 @@ void EndpointSeat::observe(const client::Event& event) {
   if (is_candidate()) lead();
 }
 
-// Who comes while this node has its coordinator looks for it elsewhere at once. After its loss they
-// wait in the kernel, until this node is a candidate or has found another one.
+// Nodes that come while this one has its coordinator look for it elsewhere at once. After its loss
+// they wait in the kernel, until this node is a candidate or has found another one.
 void EndpointSeat::turn_away() {
   tcp::acceptor* listener = standby_.listener();
   if (listener == nullptr || std::exchange(turns_away_, true)) return;

@@ -61,8 +61,8 @@ class EndpointSeat {
   void check_endpoint();
   /// A round starts: the other nodes are here.
   void end_checks() { checks_.clear(); }
-  /// What came to the membership: nodes that connect where this one stands by are turned away while
-  /// the coordinator answers, and a candidate that answers leads the run.
+  /// Takes what came to the membership. While a coordinator answers this node turns away others
+  /// that connect where it stands by; its own candidate, if that answers, leads the run.
   void observe(const client::Event& event);
   /// Opens the candidate where this node stands by.
   [[nodiscard]] Result<void> coordinate(const client::Coordinate& order);

@@ -62,8 +62,7 @@ class Rounds {
   void begin_new_run();
 
   // How the last round stands.
-  /// A node has gone before its ranks succeeded.
-  void lose_member() { incomplete_ = true; }
+  /// A node of it has gone before its ranks succeeded.
   [[nodiscard]] bool is_incomplete() const { return incomplete_; }
   void set_incomplete(bool incomplete) { incomplete_ = incomplete; }
   /// Some of its nodes are away, and may have had its verdict.

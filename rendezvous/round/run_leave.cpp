@@ -262,7 +262,7 @@ void Run::forget(Agent& agent) {
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
   const bool succeeded = agent.state == NodeState::kSucceeded;
-  if (!succeeded && agent.last == rounds_.last()) rounds_.lose_member();
+  if (!succeeded && agent.last == rounds_.last()) rounds_.set_incomplete(true);
   strays_.erase(agent.arrival);
   roster_.remove(agent);
 }
