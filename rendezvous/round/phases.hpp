@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/round/claimed_places.hpp"
+#include "rendezvous/round/claims.hpp"
 #include "rendezvous/round/culprit.hpp"
 #include "rendezvous/round/hang_check.hpp"
 #include "rendezvous/round/live_round.hpp"
@@ -82,7 +82,7 @@ struct Running {
 inline constexpr TimePoint kLongAgo{};
 
 /// The verdict is known, and is sent when no worker is left: until then nodes tell what their ranks
-/// did, and which failure was the first one, or its cause, may become known last (stopping.cpp).
+/// did, and which failure was the first one, or its cause, may become known last.
 struct Stopping {
   protocol::Done verdict{};
   AgentId failed_agent{};  // where the verdict's failure was

@@ -19,7 +19,7 @@
 #include "base/log_quota.hpp"
 #include "base/signal_merge.hpp"
 #include "rendezvous/protocol/run_record.hpp"
-#include "rendezvous/round/agreement.hpp"
+#include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/authority.hpp"
 #include "rendezvous/round/duplicate_hello.hpp"

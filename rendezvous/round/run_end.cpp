@@ -5,7 +5,6 @@
 #include "base/assert.hpp"
 #include "base/exit_code.hpp"
 #include "rendezvous/protocol/limits.hpp"
-#include "rendezvous/round/median.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -18,7 +17,9 @@ namespace {
 /// One node alone, by mistake or on purpose, does not keep all others.
 [[nodiscard]] Milliseconds shared_stop_wait(std::vector<Milliseconds> timeouts) {
   if (timeouts.empty()) return Milliseconds(0);
-  return std::min(lower_median(std::move(timeouts)), kStopWaitMax);
+  const auto half = timeouts.begin() + static_cast<std::ptrdiff_t>((timeouts.size() - 1) / 2);
+  std::nth_element(timeouts.begin(), half, timeouts.end());
+  return std::min(*half, kStopWaitMax);
 }
 
 }  // namespace

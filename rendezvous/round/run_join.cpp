@@ -1,4 +1,4 @@
-// How agents join a run: admitted, refused, or back after a lost link.
+// How agents join a run: admitted, refused, held back, or back after a lost link.
 #include <algorithm>
 #include <utility>
 
@@ -255,6 +255,90 @@ void Run::ask_again(const Agent& agent) {
   if (agent.question == 0) return;
   out_.send(agent.link, Beat{agent.question});
   running->question_deadline = now_ + kAnswerMax;
+}
+
+void Run::doubt(const Agent& agent, const Received& received) {
+  if (!duplicates_.add(received, out_)) return;
+  const int question = next_question();
+  const Duration limit = std::min<Duration>(kDuplicateMax, terms().silence_max() / 4);
+  duplicates_.asked(agent.hello.agent, question, now_ + limit);
+  out_.send(agent.link, Beat{question});
+}
+
+/// Its agent may have answered over the link that it has.
+void Run::disprove_duplicate(const Agent& agent, int answer) {
+  const auto hello = duplicates_.disprove(agent.hello.agent, answer);
+  if (!hello) return;
+  ++counters_.refusals;
+  out_.note(Level::kWarning, reasons::not_this_agent(agent.host(), hello->peer.address));
+  out_.send(hello->link,
+            Refused{RefusalCode::kMalformed, "an agent with this id is connected and answers",
+                    Milliseconds(0)});
+  out_.close(hello->link);
+}
+
+/// The link that the agent has is gone, or silent: whether another one takes its place.
+bool Run::take_duplicate(Agent& agent) {
+  const auto taken = duplicates_.take(agent.hello.agent);
+  if (!taken) return false;
+  const auto& hello = std::get<Hello>(taken->hello.message);
+  if (const auto* over = in<Over>()) {
+    late_hello(*over, taken->hello, hello);
+    return true;
+  }
+  take_back(agent, taken->hello, hello);
+  for (const Received& received : taken->behind) on(received);
+  return true;
+}
+
+void Run::settle_duplicates() {
+  if (!ticked_) return;
+  for (const AgentId& id : duplicates_.due(now_)) {
+    Agent* agent = roster_.by_id(id);  // what was said behind a hello may end others
+    if (agent != nullptr) take_duplicate(*agent);
+  }
+}
+
+int Run::next_question() {
+  questions_ = questions_ % kEchoMax + 1;
+  return questions_;
+}
+
+// Who was in a round stays in the next one.
+bool Run::is_held_back(const Agent& agent) const {
+  if (!agent.came_later || agent.taken_in) return false;
+  return join_pace_.pace_of(agent.peer.address, now_).until > now_;
+}
+
+std::string Run::held_back_text(const Agent& agent) const {
+  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
+  return reasons::held_back(pace.who, pace.visits, pace.until - now_);
+}
+
+/// The hosts that the next round may start for. While all have to wait they are not looked at with
+/// every message.
+std::vector<std::string> Run::welcome_newcomers(Running& running) const {
+  std::vector<std::string> hosts;
+  if (running.welcome_at && now_ < *running.welcome_at) return hosts;
+  running.welcome_at.reset();
+  for (const Agent* agent : roster_.by_silence()) {
+    if (running.round.has(*agent)) continue;
+    if (!is_held_back(*agent)) {
+      hosts.push_back(agent->host());
+      continue;
+    }
+    const TimePoint welcome_at = join_pace_.pace_of(agent->peer.address, now_).until;
+    running.welcome_at = std::min(running.welcome_at.value_or(welcome_at), welcome_at);
+  }
+  return hosts;
+}
+
+void Run::count_visit(const Agent& agent) {
+  if (!agent.taken_in || in<Stopping>() != nullptr || in<Over>() != nullptr) return;
+  const Duration pause = join_pace_.left(agent.peer.address, agent.taken_in_at, now_);
+  if (pause.count() == 0) return;
+  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
+  out_.note(Level::kWarning, reasons::comes_and_goes(pace.who, pace.visits, pause));
 }
 
 }  // namespace ddprun::round

@@ -1,13 +1,127 @@
-// After a restart of the coordinator: agents report which round they are in, and it continues if
-// all of its members reconnect.
+// What agents claim of rounds of other coordinators, and how the run continues from these: after a
+// restart of this coordinator all members of a round reconnect; after the loss of another one a
+// majority of them is enough (docs/FAILOVER.md). A claim is believed of agents that show that they
+// were in the round (rounds.hpp).
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_code.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
 
 using namespace protocol;
+
+/// All that claimed the run which this one was to continue have gone before a round was formed
+/// here: it may have been the word of a stranger.
+void Run::forget_taken_up(const std::vector<Agent*>& members) {
+  if (counters_.rounds > 0 || !rounds_.was_taken_up()) return;
+  const bool has_member = std::any_of(members.begin(), members.end(), [this](const Agent* member) {
+    return rounds_.shows(*member);
+  });
+  if (has_member) return;
+  rounds_.forget_taken_up();
+  restarts_.forget_told(agreement_.restarts_before());
+}
+
+void Run::weigh_claim(Agent& agent, const Claim& claim) {
+  if (rounds_.is_of_run(agent, claim)) return take_claim(agent, claim);
+  rounds_.lift(claim.stamp.number);
+  if (is_active(claim.state)) note_stray(agent, claim.stamp.number);
+}
+
+void Run::take_claim(Agent& agent, const Claim& claim) {
+  rounds_.lift(claim.stamp.number);
+  agent.stray = Round(0);
+  agent.runs = claim.stamp.number;
+  roster_.set_state(agent, claim.state);
+  hear_of_left(agent, claim.state, claim.stamp.number);
+  auto* rebuilding = in<Rebuilding>();
+  // A round it was given and has not heard of still decides its place in the next one.
+  if (claim.stamp.number >= agent.last.number && !(claim.stamp == agent.last)) {
+    if (rebuilding != nullptr) rebuilding->places.forget(agent);
+    agent.last = claim.stamp;
+    agent.group_rank = claim.group_rank;
+    agent.placement.group_size = claim.group_size;
+    agent.succession = claim.succession;
+    agent.failure.reset();
+  }
+  if (claim.stamp == agent.last) {
+    agent.settled = claim.settled;
+    agent.cut_short = claim.cut_short;
+    agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
+  }
+  roster_.recount(agent);
+  authority_.take_claim(agent, claim.stamp);
+  if (agent.since > Round(0) || rounds_.is_proven(claim.stamp, claim.succession.origin)) {
+    restarts_.believe({claim.restarts, claim.restart_told}, claim.stamp, terms().max_restarts);
+  }
+  if (rebuilding != nullptr) {
+    ClaimedPlaces& places = rebuilding->places;
+    if (places.take(agent, claim) && !rebuilding->return_deadline) {
+      why_ = reasons::rebuilding(places.stamp().number, places.here(), places.size());
+    }
+    const bool works = claim.state == NodeState::kStarting || claim.state == NodeState::kRunning ||
+                       claim.state == NodeState::kSucceeded;
+    if (!works) places.ended(agent);
+  }
+  if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
+}
+
+/// The run continues from a round of another coordinator: who was in that run is known from now on.
+/// Its origin, if it has one, was set before.
+void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
+  rounds_.continue_from(stamp, roster_);
+  const int most = terms().max_restarts;
+  restarts_.believe(places.restarts(stamp), stamp, most);  // also of those that have gone
+  for (const Agent* agent : roster_.by_silence()) {
+    const bool counts = agent->last.number > Round(0) && rounds_.is_of_run(*agent);
+    if (counts) restarts_.believe(places.restarts(agent->last), agent->last, most);
+  }
+  disown_all();
+}
+
+/// All that nothing shows to have been in a round of the run.
+void Run::disown_all() {
+  const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
+  for (Agent* agent : agents) {
+    if (agent->last.number > Round(0) && !rounds_.is_of_run(*agent)) disown(*agent);
+  }
+}
+
+/// It claimed a round of no run that is here: a node that joins, if it is here itself.
+void Run::disown(Agent& agent) {
+  if (agent.link == kNoLink) return forget(agent);
+  if (is_active(agent.state)) note_stray(agent, agent.runs);
+  agent.last = {};
+  agent.group_rank = -1;
+  agent.placement = {};
+  agent.succession = {};
+  agent.runs = agent.left = Round(0);
+  agent.settled = agent.cut_short = agent.failed_heard = false;
+  agent.failure.reset();
+  roster_.set_state(agent, NodeState::kIdle);
+}
+
+/// Its workers are in no round of this run. Nothing waits for them to end.
+void Run::note_stray(Agent& agent, Round round) {
+  agent.stray = round;
+  strays_.emplace(agent.arrival, &agent);
+}
+
+// Last in a step: agents that still have workers of another round and got no new one.
+void Run::stop_strays() {
+  if (in<Rebuilding>() != nullptr) return;  // they may belong to the round that is being rebuilt
+  for (const auto& [arrival, agent] : std::exchange(strays_, {})) {
+    if (in<Over>() != nullptr || is_member(*agent)) continue;
+    if (agent->stray > Round(0)) {
+      out_.send(agent->link,
+                Stop{agent->stray, 15, agent->hello.stop_timeout, reasons::stray(agent->stray)});
+    } else if (is_active(agent->state) && agent->state != NodeState::kStopping) {
+      send_stop(*agent, reasons::stray(agent->last.number));
+    }
+  }
+}
 
 // An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
@@ -115,6 +229,121 @@ void Run::greet_newcomers() {
   for (Agent* agent : roster_.by_silence()) {
     if (!is_member(*agent) && agent->link != kNoLink) greet(*agent);
   }
+}
+
+/// As far as this coordinator can know: who says so was in a round of this run, or may join it.
+bool Run::may_speak(const Lead& lead, bool is_proven) const {
+  if (is_proven || !agreement_.is_known()) return true;
+  const auto* rebuilding = in<Rebuilding>();
+  const ClaimedRound* most =
+      rebuilding != nullptr ? roster_.claims().find(rebuilding->places.stamp()) : nullptr;
+  const bool is_claimed = rounds_.known_origin().empty() && most != nullptr;
+  const std::string& origin = is_claimed ? most->succession.origin : rounds_.known_origin();
+  const bool has_round = rounds_.formed() || !rounds_.known_origin().empty() || most != nullptr;
+  return may_lead(lead, {terms(), agreement_.agreed().fingerprint, origin, has_round});
+}
+
+bool Run::yields_to(const Lead& lead, bool is_proven) const {
+  return may_speak(lead, is_proven) && authority_.yields_to(lead, rounds_);
+}
+
+bool Run::may_be_rival(const Lead& lead, bool is_proven) const {
+  return authority_.began_apart(lead, rounds_) && may_speak(lead, is_proven);
+}
+
+/// Whether the wait for members of a round ends here, one way or the other.
+bool Run::settle_claims(Rebuilding& rebuilding) {
+  if (!authority_.is_shared()) return false;
+  const auto claimed = authority_.majority_round(roster_.claims());
+  if (claimed) {
+    const int ended = authority_.ended_of(*claimed);
+    const int remaining = claimed->size - ended;
+    const bool all = claimed->here == remaining && claimed->failures_to_come == 0;
+    if (!rebuilding.majority_until) {
+      rebuilding.majority_until = now_ + terms().silence_max() / kMajorityGraceShare;
+    }
+    const bool due = now_ >= *rebuilding.majority_until;
+    const bool waits = !all && !due && !is_due(rebuilding.deadline);
+    if (waits && !rebuilding.return_deadline) return true;
+    // Who is known to have ended does not come back.
+    const bool may_be_whole = claimed->stamp == rebuilding.places.stamp() && ended == 0;
+    if (may_be_whole && awaits_claimed(rebuilding)) {
+      if (authority_.is_candidate()) take_up(*claimed);
+      return true;
+    }
+    follow(*claimed, rebuilding.return_deadline.has_value());
+    return true;
+  }
+  rebuilding.majority_until.reset();
+  if (!authority_.is_candidate()) return false;
+  if (is_due(rebuilding.deadline)) abdicate();
+  return true;
+}
+
+/// This coordinator decides what follows the round. `was_awaited`: and has told so.
+void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
+  take_up(claimed);
+  if (all_here_succeeded()) {
+    const int here = roster_.size();
+    return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
+  }
+  const std::vector<Agent*> here = members_of(claimed, roster_);
+  const auto failed = std::find_if(here.begin(), here.end(), [was_awaited](const Agent* agent) {
+    return agent->failure && (was_awaited || counts_failure(*agent));
+  });
+  if (failed != here.end()) return on_failure(**failed);
+  end_round(authority_.why_here() + "; " + reasons::remain(roster_.size(), terms()));
+}
+
+void Run::take_up(const ClaimedRound& claimed) {
+  measure_by(claimed);
+  const auto* rebuilding = in<Rebuilding>();
+  continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places : ClaimedPlaces());
+  rounds_.set_incomplete(true);
+  rounds_.set_others_unknown(claimed.cut_short == 0);
+}
+
+void Run::abdicate() {
+  const Duration waited = candidate_wait(terms());
+  enter(Rebuilding{now_ + waited});
+  out_.add(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
+}
+
+/// A member has taken on the live round.
+void Run::count_answer(Agent& agent) {
+  auto* running = in<Running>();
+  const bool first = !agent.answered;
+  live_round()->answered(agent);
+  if (!agent.silent_since) authority_.take_claim(agent, live_round()->stamp());
+  if (!first || running == nullptr || !agent.succession.has_vote) return;
+  if (authority_.vote()) tell_settled(running->round);
+}
+
+void Run::tell_settled(const LiveRound& round) {
+  for (const Agent* member : round.members()) {
+    if (member != nullptr && may_follow(*member)) out_.send(member->link, Settled{round.stamp()});
+  }
+}
+
+/// Its members can decide what follows it, when enough of them are here.
+void Run::remember_claims(const RoundStamp& stamp) {
+  if (!authority_.is_shared() || authority_.base().number > Round(0)) return;
+  const ClaimedRound* claimed = roster_.claims().find(stamp);
+  if (claimed != nullptr) measure_by(*claimed);
+}
+
+void Run::measure_by(const ClaimedRound& claimed) {
+  rounds_.set_origin(claimed.succession.origin);
+  authority_.measure_by(claimed, roster_);
+}
+
+// Its kernel has closed the link, without a word that it connects again, while the process could
+// not yet have taken the coordinator for lost: it has ended. After that it may be a member of
+// another coordinator's round. A stall of this process is no time in which it was heard.
+Majority::Loss Run::loss_of(const Agent& agent, bool link_gone) const {
+  const Duration surely = terms().silence_max() - terms().keep_alive_interval;
+  const bool ended = link_gone && now_ - agent.spoke < surely;
+  return ended ? Majority::Loss::kEnded : Majority::Loss::kSilent;
 }
 
 }  // namespace ddprun::round

@@ -1,5 +1,5 @@
 // Who can decide what follows a settled round.
-#include "rendezvous/round/majority.hpp"
+#include "rendezvous/round/authority.hpp"
 
 #include <deque>
 

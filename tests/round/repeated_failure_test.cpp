@@ -1,5 +1,5 @@
 // Round after round fails in the same way: recognized, said, and with --min-uptime the end.
-#include "rendezvous/round/repeated_failure.hpp"
+#include "rendezvous/round/restarts.hpp"
 
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
