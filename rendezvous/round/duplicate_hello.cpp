@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/round/reasons.hpp"
+
 namespace ddprun::round {
 
 using namespace protocol;
@@ -17,32 +19,32 @@ bool is_heartbeat(const Received& received) {
 
 }  // namespace
 
-bool DuplicateHellos::add(const Received& received, Outbox& out) {
+void DuplicateHellos::add(const Agent& agent, const Received& received, TimePoint until,
+                          Outbox& out) {
   const auto& hello = std::get<Hello>(received.message);
   const auto [found, is_first] = all_.try_emplace(hello.agent.value());
   Duplicate& waiting = found->second;
   if (!is_first) {
-    if (hello.age < std::get<Hello>(waiting.hello.message).age) {
-      out.close(received.link);
-      return false;
-    }
+    if (hello.age < std::get<Hello>(waiting.hello.message).age) return out.close(received.link);
     if (waiting.hello.link != received.link) out.close(waiting.hello.link);
   }
   waiting.hello = received;
   waiting.behind.clear();
-  return is_first;
-}
-
-void DuplicateHellos::asked(const AgentId& agent, int question, TimePoint until) {
-  Duplicate& waiting = all_.at(agent.value());
-  waiting.question = question;
+  if (!is_first) return;
+  waiting.question = out.next_question();
   waiting.until = until;
+  out.send(agent.link, Beat{waiting.question});
 }
 
-std::optional<Received> DuplicateHellos::disprove(const AgentId& agent, int answer) {
-  const auto found = all_.find(agent.value());
-  if (found == all_.end() || found->second.question != answer) return std::nullopt;
-  return std::move(all_.extract(found).mapped().hello);
+bool DuplicateHellos::disprove(const Agent& agent, int answer, Outbox& out) {
+  const auto found = all_.find(agent.hello.agent.value());
+  if (found == all_.end() || found->second.question != answer) return false;
+  const Received hello = std::move(all_.extract(found).mapped().hello);
+  out.note(Level::kWarning, reasons::not_this_agent(agent.host(), hello.peer.address));
+  out.send(hello.link, Refused{RefusalCode::kMalformed,
+                               "an agent with this id is connected and answers", Milliseconds(0)});
+  out.close(hello.link);
+  return true;
 }
 
 std::optional<DuplicateHellos::Duplicate> DuplicateHellos::take(const AgentId& agent) {

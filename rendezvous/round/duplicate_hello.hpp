@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/round/event.hpp"
+#include "rendezvous/round/roster.hpp"
 
 namespace ddprun::round {
 
@@ -29,12 +29,11 @@ class DuplicateHellos {
     TimePoint until;
   };
 
-  /// Of several that claim an id the last one waits, with what is left of the time of the first:
-  /// whether this one is the first, and its agent to be asked.
-  [[nodiscard]] bool add(const Received& hello, Outbox& out);
-  void asked(const AgentId& agent, int question, TimePoint until);
-  /// The hello that this answer of the agent proves to be another process's.
-  [[nodiscard]] std::optional<Received> disprove(const AgentId& agent, int answer);
+  /// The agent is asked, and has until then to answer. Of several hellos with its id the last one
+  /// waits, with what is left of the time of the first.
+  void add(const Agent& agent, const Received& hello, TimePoint until, Outbox& out);
+  /// Whether this answer of the agent proves a hello to be another process's, which is refused.
+  [[nodiscard]] bool disprove(const Agent& agent, int answer, Outbox& out);
   /// The link that the agent has is gone, or silent: what is to take its place.
   [[nodiscard]] std::optional<Duplicate> take(const AgentId& agent);
   /// Whether the message came behind such a hello, and waits with it.

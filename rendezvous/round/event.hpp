@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/types.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
 namespace ddprun::round {
@@ -96,6 +97,8 @@ using Actions = std::vector<Action>;
 /// The actions of one step, in order. No link (kNoLink) gets nothing.
 class Outbox {
  public:
+  /// The number of another question; agents are asked by Beat and Hang.
+  [[nodiscard]] int next_question() { return question_ = question_ % protocol::kEchoMax + 1; }
   void add(Action action) { actions_.push_back(std::move(action)); }
   void send(LinkId link, protocol::Message message) {
     if (link != kNoLink) add(Send{link, std::move(message)});
@@ -108,6 +111,7 @@ class Outbox {
 
  private:
   Actions actions_;
+  int question_ = 0;
 };
 
 }  // namespace ddprun::round

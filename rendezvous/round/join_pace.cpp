@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/address.hpp"
+#include "rendezvous/round/reasons.hpp"
 
 namespace ddprun::round {
 
@@ -44,6 +45,18 @@ Duration JoinPace::left(const std::string& address, TimePoint came, TimePoint no
   if (!visitors_.contains(network) && visitors_.size() >= kVisitorsMax) forget_oldest();
   // Of several addresses only what was lost at the same moment was one round.
   return std::max(count(visitors_[network], kOfAddress, came, now), count(all_, kOfRun, now, now));
+}
+
+std::string JoinPace::left(const Agent& agent, TimePoint now) {
+  if (!agent.taken_in) return "";
+  const Duration pause = left(agent.peer.address, agent.taken_in_at, now);
+  if (pause.count() == 0) return "";
+  const Pace pace = pace_of(agent.peer.address, now);
+  return reasons::comes_and_goes(pace.who, pace.visits, pause);
+}
+
+bool JoinPace::holds_back(const Agent& agent, TimePoint now) const {
+  return agent.came_later && !agent.taken_in && pace_of(agent.peer.address, now).until > now;
 }
 
 Pace JoinPace::pace(const Visitor& visitor, const Allowance& allowance, TimePoint now) {

@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "base/clock.hpp"
+#include "rendezvous/round/roster.hpp"
 
 namespace ddprun::round {
 
@@ -42,8 +42,12 @@ class JoinPace {
   /// that were in before the last one went are part of its visit, and who stayed for long makes
   /// none. Returns the pause that follows.
   Duration left(const std::string& address, TimePoint came, TimePoint now);
+  /// The same of an agent; returns what is to be told of it.
+  [[nodiscard]] std::string left(const Agent& agent, TimePoint now);
   /// That of the address, or that of the run if it lasts longer.
   [[nodiscard]] Pace pace_of(const std::string& address, TimePoint now) const;
+  /// Whether no round ends for this agent now. An agent that was in a round stays in the next one.
+  [[nodiscard]] bool holds_back(const Agent& agent, TimePoint now) const;
 
  private:
   struct Visitor {

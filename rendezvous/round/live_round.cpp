@@ -62,6 +62,38 @@ void LiveRound::succeeded(Agent& agent) {
   echoed(agent, agent.question);  // there is nothing left to ask
 }
 
+void LiveRound::tell_settled(Outbox& out) const {
+  for (const Agent* member : members_) {
+    if (member != nullptr && may_follow(*member)) {
+      out.send(member->link, protocol::Settled{stamp()});
+    }
+  }
+}
+
+bool LiveRound::needs(const Agent& agent) const {
+  const bool done = agent.state == protocol::NodeState::kSucceeded && agent.group_rank != 0;
+  return has(agent) && !done;
+}
+
+bool LiveRound::can_follow(const Agent& own) const {
+  int here = 0;
+  bool has_successor = false;
+  for (const Agent* member : members_) {
+    if (member == nullptr || member == &own || member->link == kNoLink) continue;
+    if (member->silent_since) continue;
+    ++here;
+    has_successor = has_successor || may_follow(*member);
+  }
+  return has_successor && 2 * here > nodes() - (has(own) ? 1 : 0);
+}
+
+bool LiveRound::awaits_others(const Agent& own) const {
+  if (unanswered() <= (own.answered ? 0 : 1)) return false;
+  return std::any_of(members_.begin(), members_.end(), [&own](const Agent* member) {
+    return member != nullptr && member != &own && !member->answered && member->link != kNoLink;
+  });
+}
+
 bool LiveRound::has(const Agent& agent) const {
   const auto place = static_cast<std::size_t>(agent.group_rank);
   return agent.last == stamp() && agent.group_rank >= 0 && place < members_.size() &&

@@ -40,6 +40,8 @@ class LiveRound {
   void echoed(Agent& agent, int question);
   /// All workers of this member have exited with 0.
   void succeeded(Agent& agent);
+  /// All its members know that it is settled, if they may follow the coordinator.
+  void tell_settled(Outbox& out) const;
   /// All workers of some member run.
   void runs(TimePoint now) { running_since_ = now; }
   /// The first failure of one member; reports may overtake each other, and one that complains of
@@ -50,6 +52,14 @@ class LiveRound {
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return start_.stamp; }
   /// By group rank; null: finished and disconnected.
   [[nodiscard]] const std::vector<Agent*>& members() const { return members_; }
+  /// Whether it cannot continue without this agent. A member whose workers have all succeeded is
+  /// missed only if it holds the store.
+  [[nodiscard]] bool needs(const Agent& agent) const;
+  /// Whether the coordinator on this node can leave: the members on other nodes can elect another
+  /// one, although the kernel of this host refuses their connections.
+  [[nodiscard]] bool can_follow(const Agent& own) const;
+  /// Whether members on other nodes, which are connected, have yet to take it on.
+  [[nodiscard]] bool awaits_others(const Agent& own) const;
   /// Members that have not reported success, also those that were lost.
   [[nodiscard]] std::set<AgentId> unfinished() const;
   /// Members, also those that finished and have disconnected.
@@ -57,7 +67,7 @@ class LiveRound {
   /// Members without those.
   [[nodiscard]] int present() const { return present_; }
   /// Votes with which it is settled.
-  [[nodiscard]] int needs() const { return start_.succession.needs; }
+  [[nodiscard]] int votes_needed() const { return start_.succession.needs; }
   [[nodiscard]] int world_size() const { return start_.world_size.value(); }
   /// Answers that are still to come: members that take on the round, and to questions.
   [[nodiscard]] int unanswered() const { return unanswered_ + asked_; }

@@ -46,6 +46,112 @@ void Running::extend(TimePoint until) {
   extend_to(return_deadline, until);
 }
 
+void Running::ask(TimePoint now, Outbox& out) {
+  const int question = out.next_question();
+  for (Agent* member : round.members()) {
+    if (member == nullptr || member->silent_since) continue;  // it is not waited for
+    if (member->state == NodeState::kSucceeded) continue;
+    round.ask(*member, question);
+    out.send(member->link, Beat{question});
+  }
+  question_deadline = now + kAnswerMax;
+}
+
+void Running::ask_again(const Agent& agent, TimePoint now, Outbox& out) {
+  if (!agent.answered) answer_deadline = now + kAnswerMax;
+  if (agent.question == 0) return;
+  out.send(agent.link, Beat{agent.question});
+  question_deadline = now + kAnswerMax;
+}
+
+void Running::withdraw_questions() {
+  question_deadline.reset();
+  for (Agent* member : round.members()) {
+    if (member != nullptr) round.echoed(*member, member->question);
+  }
+}
+
+std::vector<Agent*> Running::take_unanswering(const DuplicateHellos& duplicates, TimePoint now) {
+  answer_deadline.reset();
+  std::vector<Agent*> agents;
+  for (Agent* agent : round.members()) {
+    if (agent == nullptr || agent->answered || agent->silent_since) continue;
+    if (duplicates.waits(agent->hello.agent)) {
+      answer_deadline = now + kDuplicateMax;
+    } else {
+      agents.push_back(agent);
+    }
+  }
+  return agents;
+}
+
+std::vector<std::string> Running::newcomers(const Roster& roster, const JoinPace& pace,
+                                            TimePoint now) {
+  std::vector<std::string> hosts;
+  if (welcome_at && now < *welcome_at) return hosts;
+  welcome_at.reset();
+  for (const Agent* agent : roster.by_silence()) {
+    if (round.has(*agent)) continue;
+    if (!pace.holds_back(*agent, now)) {
+      hosts.push_back(agent->host());
+      continue;
+    }
+    const TimePoint until = pace.pace_of(agent->peer.address, now).until;
+    welcome_at = std::min(welcome_at.value_or(until), until);
+  }
+  return hosts;
+}
+
+bool Running::gave_up(const Agent& agent) const {
+  return round.has(agent) && hang.gives_up() && agent.failure && agent.failure->given_up;
+}
+
+Agent* Running::settle_hang(bool is_late, TimePoint now, Outbox& out) {
+  const auto order = [&](std::optional<int> question) {
+    for (const Agent* member : round.members()) {
+      const bool runs = member != nullptr && member->state == NodeState::kRunning;
+      if (runs) out.send(member->link, Hang{round.stamp().number, question});
+    }
+  };
+  switch (hang.next(round.nodes() - round.finished())) {
+    case HangCheck::Order::kNothing:
+      return is_late || (hang.gives_up() && !hang.waits()) ? end_hang(now) : nullptr;
+    case HangCheck::Order::kLook: {
+      const int question = out.next_question();
+      hang.asked(question, now);
+      order(question);
+      return nullptr;
+    }
+    case HangCheck::Order::kGiveUp:
+      hang_deadline = now + kGiveUpMax;
+      order(std::nullopt);
+      return nullptr;
+  }
+  return nullptr;
+}
+
+Agent* Running::end_hang(TimePoint now) {
+  std::vector<Agent*> nodes;
+  std::vector<WorkerExit> exits;
+  for (Agent* member : round.members()) {
+    const bool has = member != nullptr && member->failure && member->failure->given_up;
+    if (!has) continue;
+    nodes.push_back(member);
+    exits.push_back(*member->failure);
+  }
+  hang.begin_again();
+  hang_deadline.reset();
+  if (nodes.empty()) {  // their links broke, or their ranks ended for other reasons
+    given_up.clear();
+    return nullptr;
+  }
+  const std::size_t first = merge_hangs(exits);
+  Agent& agent = *nodes[first];
+  agent.failure = exits[first];
+  round.add({now, agent.hello.agent, exits[first], round.stamp().number});
+  return &agent;
+}
+
 void Stopping::extend(TimePoint until) {
   deadline = std::max(deadline, until);
 }
@@ -93,7 +199,14 @@ void Stopping::keep_other(const Agent& agent, const WorkerExit& failure) {
   others_.back().worker.host = agent.host();
 }
 
-void Stopping::conclude(RestartCount restarts) {
+bool Stopping::is_explained_by(const Agent& lost) const {
+  if (!verdict.failure || !round.has(lost)) return false;
+  // Of one whose silence was known the failure is a consequence that its round has waited for.
+  const bool was_known = lost.call != 0;
+  return is_active(lost.state) && lost.heard < failed_at && !was_known;
+}
+
+void Stopping::conclude(RestartCount restarts, const Roster& roster) {
   std::optional<RunFailure>& failure = verdict.failure;
   // While the workers ended, an earlier failure of the same round may have been reported.
   const std::optional<Failure>& first = round.first_failure();
@@ -106,6 +219,11 @@ void Stopping::conclude(RestartCount restarts) {
   count_alike(*failure);
   name_culprit(*failure);
   name_other(*failure);
+  // One console has the whole report: that of the coordinator, else where the failure was.
+  const auto& agents = roster.by_silence();
+  const auto own = std::find_if(agents.begin(), agents.end(),
+                                [](const Agent* agent) { return agent->hello.runs_coordinator; });
+  verdict.reporter = own != agents.end() ? (*own)->hello.agent.value() : failed_agent.value();
 }
 
 // Witnesses are named by the finding.
@@ -148,6 +266,17 @@ void Stopping::name_other(RunFailure& failure) const {
     failure.also = reasons::also_failed(other, failure.first);
     return;
   }
+}
+
+const LiveRound* live_round(const PhaseState& state) {
+  if (const auto* running = std::get_if<Running>(&state)) return &running->round;
+  const auto* stopping = std::get_if<Stopping>(&state);
+  return stopping != nullptr ? &stopping->round : nullptr;
+}
+
+Duration lived(const PhaseState& state, TimePoint now) {
+  const LiveRound* round = live_round(state);
+  return round != nullptr ? round->lived(now) : Duration::max();
 }
 
 }  // namespace ddprun::round

@@ -7,18 +7,52 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "rendezvous/round/claims.hpp"
 #include "rendezvous/round/culprit.hpp"
+#include "rendezvous/round/duplicate_hello.hpp"
 #include "rendezvous/round/hang_check.hpp"
+#include "rendezvous/round/join_pace.hpp"
 #include "rendezvous/round/live_round.hpp"
 #include "rendezvous/round/status.hpp"
 
 namespace ddprun::round {
 
 using Deadline = std::optional<TimePoint>;
+
+// An agent answers a round at once, before it stops or starts anything; one that takes longer is
+// broken.
+inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
+// Before they give up ranks that hang they save the stacks of all, in two seconds.
+inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
+// Between two announcements of a wait.
+inline constexpr Duration kAnnounceInterval = std::chrono::seconds(1);
+
+/// When the wait of a run is announced to all its agents: however many join, that happens at most
+/// once per interval.
+class Announcer {
+ public:
+  /// There is news of the wait.
+  void request(TimePoint now) {
+    if (!due_) due_ = std::max(now, last_) + kAnnounceInterval;
+  }
+  void cancel() { due_.reset(); }
+  /// Whether to announce now; the next announcement needs a request of its own.
+  [[nodiscard]] bool take_due(TimePoint now) {
+    if (!due_ || now < *due_) return false;
+    due_.reset();
+    last_ = now;
+    return true;
+  }
+  [[nodiscard]] const Deadline& due() const { return due_; }
+
+ private:
+  Deadline due_;
+  TimePoint last_{};
+};
 
 /// The deadlines of a phase. What agents owe is due only with a Tick, when everything that was
 /// received before it has been read, and a stall of the coordinator extends it.
@@ -72,10 +106,33 @@ struct Running {
   std::vector<protocol::Stopped> given_up{};  // of those that have done so
   Deadline welcome_at{};                      // until then all that wait to join are held back
 
+  /// Asks all members that have not succeeded; an answer comes behind all that its node said.
+  void ask(TimePoint now, Outbox& out);
+  /// What this member owes an answer to was lost with its link: its time begins again.
+  void ask_again(const Agent& agent, TimePoint now, Outbox& out);
+  /// Its time is over. An agent that does not answer may be suspended, and has the silence limit; a
+  /// leave does not wait for it.
+  void withdraw_questions();
+  /// Members that have not taken it on in time. One whose hello waits has its time again.
+  [[nodiscard]] std::vector<Agent*> take_unanswering(const DuplicateHellos& duplicates,
+                                                     TimePoint now);
+  /// The hosts that the next round may start for. While all have to wait they are not looked at
+  /// with every message.
+  [[nodiscard]] std::vector<std::string> newcomers(const Roster& roster, const JoinPace& pace,
+                                                   TimePoint now);
+  /// Whether this node gave its ranks up as it was ordered to. The others save their stacks, too,
+  /// before the round ends.
+  [[nodiscard]] bool gave_up(const Agent& agent) const;
+  /// Orders what is next where ranks of all nodes make no progress. Returns the node with the
+  /// failure of the round, once all have given theirs up, or are late; null: there is none.
+  [[nodiscard]] Agent* settle_hang(bool is_late, TimePoint now, Outbox& out);
   [[nodiscard]] Deadlines deadlines() const {
     return {{answer_deadline, question_deadline, hang_deadline, return_deadline}, {welcome_at}};
   }
   void extend(TimePoint until);
+
+ private:
+  [[nodiscard]] Agent* end_hang(TimePoint now);
 };
 
 // Before anything was received.
@@ -97,8 +154,11 @@ struct Stopping {
   void count(const protocol::Stopped& stopped);
   /// The workers of this node have ended, after a failure.
   void hear(const Agent& agent, const protocol::Stopped& stopped, TimePoint now);
+  /// The loss of this node can be noticed after the failure elsewhere that it caused. A node that
+  /// has sent nothing since that failure was lost before it; one that sends heartbeats was not.
+  [[nodiscard]] bool is_explained_by(const Agent& lost) const;
   /// All have, or are not waited for any longer.
-  void conclude(RestartCount restarts);
+  void conclude(RestartCount restarts, const Roster& roster);
 
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
   void extend(TimePoint until);
@@ -135,5 +195,14 @@ struct Over {
 
 /// In the order of Phase.
 using PhaseState = std::variant<Forming, Rebuilding, Running, Stopping, Over>;
+
+/// The round whose workers run or end; null in other phases.
+[[nodiscard]] const LiveRound* live_round(const PhaseState& state);
+[[nodiscard]] inline LiveRound* live_round(PhaseState& state) {
+  return const_cast<LiveRound*>(live_round(std::as_const(state)));
+}
+/// How long it has lived. Of one of another coordinator that is not known: no reason to delay a
+/// restart.
+[[nodiscard]] Duration lived(const PhaseState& state, TimePoint now);
 
 }  // namespace ddprun::round

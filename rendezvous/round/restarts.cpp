@@ -99,9 +99,8 @@ bool Restarts::may_be_last(const Terms& terms) const {
   return none_left || (terms.min_uptime && repeated_.count() > 0);
 }
 
-Duration Restarts::pace(Duration lived) {
-  delay_ = pace_.failed(lived);
-  return delay_;
+std::optional<TimePoint> Restarts::restart_at(TimePoint now) const {
+  return delay_.count() > 0 ? std::optional(now + delay_) : std::nullopt;
 }
 
 void Restarts::round_ended(Duration lived, const Terms& terms) {

@@ -84,10 +84,12 @@ class Restarts {
   [[nodiscard]] std::string repeated_text() const { return repeated_.sentence(); }
 
   // The pace: later and later, if rounds fail right away.
-  /// A round has failed after it lived for so long; returns the delay before the next one.
-  Duration pace(Duration lived);
+  /// A round has failed after it lived for so long.
+  void pace(Duration lived) { delay_ = pace_.failed(lived); }
   /// That of the last restart.
   [[nodiscard]] Duration delay() const { return delay_; }
+  /// When the round after it may start at the soonest.
+  [[nodiscard]] std::optional<TimePoint> restart_at(TimePoint now) const;
   /// A round has ended, for any reason.
   void round_ended(Duration lived, const protocol::Terms& terms);
 

@@ -110,6 +110,13 @@ Agent* Roster::longest_heard() const {
   return first == silence_.end() ? nullptr : *first;
 }
 
+std::vector<std::string> Roster::silent_hosts() const {
+  std::vector<std::string> hosts;
+  std::transform(silence_.begin(), std::next(silence_.begin(), silent_), std::back_inserter(hosts),
+                 [](const Agent* agent) { return agent->host(); });
+  return hosts;
+}
+
 void Roster::set_state(Agent& agent, protocol::NodeState state) {
   const auto count = [this, &agent](int change) {
     if (is_active(agent.state)) active_ += change;
@@ -119,6 +126,36 @@ void Roster::set_state(Agent& agent, protocol::NodeState state) {
   agent.state = state;
   count(1);
   recount(agent);
+}
+
+void Roster::place(Agent& agent, const Placement& placement, const protocol::RoundStamp& stamp,
+                   TimePoint now) {
+  if (agent.since == Round(0)) agent.since = stamp.number;
+  const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
+  const bool is_stray = std::exchange(agent.stray, Round(0)) > Round(0);
+  if (has_none && !is_stray) agent.left = Round(stamp.number.value() - 1);
+  agent.last = stamp;
+  agent.runs = stamp.number;
+  agent.group_rank = placement.group_rank;
+  agent.placement = placement;
+  agent.answered = false;
+  if (agent.came_later && !agent.taken_in) agent.taken_in_at = now;
+  agent.taken_in = agent.came_later;
+  agent.question = 0;
+  agent.failure.reset();
+  agent.running_at = now;
+  set_state(agent, protocol::NodeState::kStarting);
+}
+
+void Roster::forget_claim(Agent& agent) {
+  agent.last = {};
+  agent.group_rank = -1;
+  agent.placement = {};
+  agent.succession = {};
+  agent.runs = agent.left = Round(0);
+  agent.settled = agent.cut_short = agent.failed_heard = false;
+  agent.failure.reset();
+  set_state(agent, protocol::NodeState::kIdle);
 }
 
 Agent* Roster::by_id(const AgentId& id) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "rendezvous/round/claims.hpp"
 #include "rendezvous/round/event.hpp"
@@ -76,6 +77,11 @@ class Roster {
   void begin_silence(Agent& agent);
   void end_silence(Agent& agent, TimePoint now);
   void set_state(Agent& agent, protocol::NodeState state);
+  /// It has this place in a round that starts.
+  void place(Agent& agent, const Placement& placement, const protocol::RoundStamp& stamp,
+             TimePoint now);
+  /// It claimed a round of no run that is here: it is a node that joins.
+  void forget_claim(Agent& agent);
   /// Its round, or what it claims of that, has changed.
   void recount(Agent& agent) { claims_.count(agent); }
 
@@ -86,6 +92,8 @@ class Roster {
   [[nodiscard]] const std::list<Agent*>& by_silence() const { return silence_; }
   /// The first one that is not; null: none. Costs a step for each one that is.
   [[nodiscard]] Agent* longest_heard() const;
+  /// Hosts of those that are, longest silent first.
+  [[nodiscard]] std::vector<std::string> silent_hosts() const;
   /// How many are.
   [[nodiscard]] int silent() const { return silent_; }
   /// How many are not.

@@ -58,6 +58,14 @@ void Rounds::begin_new_run() {
   interrupted_.clear();
 }
 
+// After a restart of this coordinator: the nodes that did not reconnect may have had the verdict.
+bool Rounds::has_succeeded_here(const Roster& roster) const {
+  const auto& here = roster.by_silence();
+  return others_unknown_ && std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
+           return agent->state == NodeState::kSucceeded && agent->last == last_;
+         });
+}
+
 void Rounds::interrupt(Round round, Interrupted interrupted) {
   interrupted_.insert_or_assign(round.value(), std::move(interrupted));
   if (interrupted_.size() > kInterruptedMax) interrupted_.erase(interrupted_.begin());
@@ -99,9 +107,12 @@ bool Rounds::is_of_run(const Agent& agent, const Claim& claim) const {
   return agent.since > Round(0) || is_of_run(claim.stamp, claim.succession.origin);
 }
 
-void Rounds::forget_taken_up() {
+bool Rounds::forget_taken_up(const std::vector<Agent*>& members) {
+  const auto shows_it = [this](const Agent* member) { return shows(*member); };
+  if (taken_up_.empty() || std::any_of(members.begin(), members.end(), shows_it)) return false;
   taken_up_.clear();
   origin_.clear();
+  return true;
 }
 
 }  // namespace ddprun::round

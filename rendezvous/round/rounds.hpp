@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "rendezvous/round/roster.hpp"
 
@@ -68,6 +69,8 @@ class Rounds {
   /// Some of its nodes are away, and may have had its verdict.
   [[nodiscard]] bool others_unknown() const { return others_unknown_; }
   void set_others_unknown(bool unknown) { others_unknown_ = unknown; }
+  /// Whether all of its nodes that are here have succeeded, and others are away.
+  [[nodiscard]] bool has_succeeded_here(const Roster& roster) const;
 
   /// A round has ended before all its nodes had reported: its ranks may all have exited with 0
   /// before these heard of that.
@@ -96,10 +99,9 @@ class Rounds {
   [[nodiscard]] bool is_of_run(const protocol::RoundStamp& stamp, const std::string& origin) const;
   [[nodiscard]] bool is_of_run(const Agent& agent) const;
   [[nodiscard]] bool is_of_run(const Agent& agent, const protocol::Claim& claim) const;
-  /// Whether the run that this one was to continue was given by agents alone.
-  [[nodiscard]] bool was_taken_up() const { return !taken_up_.empty(); }
-  /// All of them have gone: it may have been the word of a stranger.
-  void forget_taken_up();
+  /// A round of these is to start. The run that this one was to continue may have been the word of
+  /// a stranger, if all that claimed it have gone: whether it is forgotten for that.
+  [[nodiscard]] bool forget_taken_up(const std::vector<Agent*>& members);
 
  private:
   Coordinator coordinator_;

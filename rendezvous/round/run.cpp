@@ -69,7 +69,7 @@ void Run::on(const Received& received) {
       [&](const auto& message) {
         if constexpr (requires { take(*agent, message); }) {
           take(*agent, message);
-        } else {
+        } else if constexpr (!std::is_same_v<decltype(message), const Unknown&>) {
           out_.send(agent->link, Unknown{"an agent does not say this"});
         }
       },
@@ -106,7 +106,8 @@ void Run::on(const LinkLost& lost) {
   }
   if (lost.by_network) {
     authority_.lose(*agent, Majority::Loss::kSilent);
-    if (!agent->silent_since && would_be_awaited(*agent)) {
+    const bool too_few = roster_.heard() - losing_ - 1 < terms().nodes_min;
+    if (!agent->silent_since && in<Running>() != nullptr && too_few) {
       forget_quiet(*agent);
       return roster_.unlink(*agent);  // that is silence, which has its limit
     }
@@ -136,20 +137,44 @@ void Run::on(const Shutdown& shutdown) {
   finish(Done{shutdown.exit_code, shutdown.reason});
 }
 
+void Run::on(const Tick&) {
+  if (!agreement_.is_known()) return;
+  for (const AgentId& id : duplicates_.due(now_)) {
+    Agent* agent = roster_.by_id(id);  // what was said behind a hello may end others
+    if (agent != nullptr) take_duplicate(*agent);
+  }
+  while (Agent* longest = roster_.longest_heard()) {
+    if (now_ - longest->heard < terms().silence_max()) break;
+    // An agent of this process was silent because the process was: a stall too short to notice
+    // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
+    if (longest->hello.runs_coordinator && longest->link != kNoLink) {
+      roster_.heard(*longest, now_);
+      continue;
+    }
+    if (take_duplicate(*longest)) continue;
+    roster_.begin_silence(*longest);
+    authority_.lose(*longest, Majority::Loss::kSilent);
+  }
+}
+
 // In this order, so that a round that has ended is followed by the next one in the same step.
 void Run::settle() {
   settle_silent();
   if (auto* rebuilding = in<Rebuilding>()) settle(*rebuilding);
   if (auto* running = in<Running>()) settle(*running);
   take_up_leaves();
-  take_up_own_leave();
   settle_silent();  // no round awaits them that has ended meanwhile
   if (auto* forming = in<Forming>()) settle(*forming);
   if (auto* stopping = in<Stopping>()) settle(*stopping);
-  if (auto* over = in<Over>()) settle(*over);
+  if (auto* over = in<Over>(); over != nullptr && !over->finished) {
+    over->finished = roster_.empty() || now_ >= over->linger_until;
+    const Done& verdict = over->ended.verdict;
+    if (over->finished) out_.add(Finish{verdict.exit_code, verdict.text});
+  }
 }
 
-Deadline Run::next_deadline() const {
+// A later deadline than the armed one is not worth a system call: the early Tick moves it.
+void Run::arm() {
   Deadline next;
   const auto take = [&next](const Deadline& one) {
     if (one && (!next || *one < *next)) next = one;
@@ -178,56 +203,22 @@ Deadline Run::next_deadline() const {
     if (!options_.single_node) take(now_ + terms().keep_alive_interval);
     if (unread_) take(now_);
   }
-  return next;
-}
-
-// A later deadline than the armed one is not worth a system call: the early Tick moves it.
-void Run::arm() {
-  const Deadline next = next_deadline();
-  if (!next) {
-    armed_.reset();
-    return;
-  }
-  if (armed_ && *armed_ > now_ && *armed_ <= *next) return;
+  if (next && armed_ && *armed_ > now_ && *armed_ <= *next) return;
   armed_ = next;
-  out_.add(ArmTimer{*next});
-}
-
-void Run::send_refusal(const Agent& agent, const std::string& evidence) {
-  out_.send(agent.link,
-            Refused{RefusalCode::kNotAnswering, agent.host() + " " + evidence, Milliseconds(0)});
-}
-
-Waiting Run::waiting(std::string text) const {
-  Waiting waiting;
-  waiting.here = roster_.size();
-  waiting.nodes_min = terms().nodes_min;
-  waiting.nodes_max = terms().nodes_max;
-  waiting.round = rounds_.highest();
-  waiting.text = std::move(text);
-  return waiting;
-}
-
-// What is due can still wait for a node that reconnects.
-Milliseconds Run::left_until(TimePoint end) const {
-  return std::chrono::duration_cast<Milliseconds>(std::max(Duration(0), end - now_));
-}
-
-LiveRound* Run::live_round() {
-  if (auto* running = in<Running>()) return &running->round;
-  auto* stopping = in<Stopping>();
-  return stopping != nullptr ? &stopping->round : nullptr;
-}
-
-const LiveRound* Run::live_round() const {
-  if (const auto* running = in<Running>()) return &running->round;
-  const auto* stopping = in<Stopping>();
-  return stopping != nullptr ? &stopping->round : nullptr;
+  if (next) out_.add(ArmTimer{*next});
 }
 
 bool Run::is_member(const Agent& agent) const {
-  const LiveRound* round = live_round();
+  const LiveRound* round = live_round(state_);
   return round != nullptr && round->has(agent);
+}
+
+reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence) const {
+  reasons::NodeLost node{agent.host(), "", evidence};
+  if (is_member(agent)) {
+    node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
+  }
+  return node;
 }
 
 bool Run::starts_new_run(const Hello& hello, TimePoint now) const {
@@ -290,9 +281,9 @@ Status Run::status(TimePoint now) const {
   if (agreement_.is_known()) status.terms = terms();
   if (const auto* stopping = in<Stopping>()) status.verdict = stopping->verdict;
   if (const auto* over = in<Over>()) status.verdict = over->ended.verdict;
-  for (const Gone& gone : gone_) {
-    status.gone.push_back(gone.node);
-    status.gone.back().ago = now - gone.at;
+  for (const auto& [node, gone_at] : gone_) {
+    status.gone.push_back(node);
+    status.gone.back().ago = now - gone_at;
   }
   const auto* forming = in<Forming>();
   if (forming != nullptr && !roster_.empty() && !forming->restart_at) {
@@ -300,7 +291,9 @@ Status Run::status(TimePoint now) const {
     status.missing = absent.missing;
     status.why = reasons::waiting(absent, terms());
   }
-  if (in<Running>() != nullptr && roster_.silent() > 0) status.why = awaited_text();
+  if (in<Running>() != nullptr && roster_.silent() > 0) {
+    status.why = reasons::silent_nodes_awaited(roster_.silent_hosts(), terms());
+  }
   std::vector<const Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   const auto place = [this](const Agent* agent) {
     return std::pair(is_member(*agent) ? agent->group_rank : 1 << 30, agent->arrival);

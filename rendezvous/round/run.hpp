@@ -20,26 +20,17 @@
 #include "base/signal_merge.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
-#include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/authority.hpp"
-#include "rendezvous/round/duplicate_hello.hpp"
 #include "rendezvous/round/event.hpp"
-#include "rendezvous/round/join_pace.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/record.hpp"
 #include "rendezvous/round/restarts.hpp"
-#include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"
 
 namespace ddprun::round {
 
-// An agent answers a round at once, before it stops or starts anything; one that takes longer is
-// broken.
-inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
-// Before they give up ranks that hang they save the stacks of all, in two seconds.
-inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
 /// A run without agents is kept so long at most, whatever its join_timeout.
 inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 // After the verdict agents get this long to take it and go.
@@ -142,30 +133,37 @@ class Run {
   /// The last node that was refused, for those that wait for one more.
   struct RefusedNode {
     std::string host;
-    std::string why;
+    std::string text;  // behind what is awaited
   };
   /// A node without ranks to stop, whose leave waits for the answers of the others.
   struct Leaver {
     AgentId agent;
     bool asked = false;  // the members were asked after its leave
   };
+  /// What the next round has and waits for.
+  struct Wanted {
+    int nodes = 0;
+    Duration wait{};
+  };
+  /// Those of the next round, and behind them those that wait.
+  struct NextRound {
+    std::vector<Agent*> order;
+    std::ptrdiff_t members = 0;
+  };
+  enum class LinkEnd { kOpen, kGone };
 
-  // run.cpp: events, time, sending.
+  // run.cpp: events, time.
   void on(const Received& received);
   void on(const LinksLost& lost);
   void on(const LinkLost& lost);
   void on(const Tick& tick);
   void on(const Shutdown& shutdown);
   void extend_deadlines_after_stall();
+  void settle();
+  void arm();
   [[nodiscard]] bool is_due(const Deadline& deadline) const {
     return ticked_ && deadline && now_ >= *deadline;
   }
-  void settle();
-  void arm();
-  [[nodiscard]] Deadline next_deadline() const;
-  void send_refusal(const Agent& agent, const std::string& evidence);
-  [[nodiscard]] protocol::Waiting waiting(std::string text) const;
-  [[nodiscard]] protocol::Milliseconds left_until(TimePoint end) const;
   /// The state of the phase that the run is in; null if it is in another one.
   template <class State>
   [[nodiscard]] State* in() {
@@ -181,176 +179,95 @@ class Run {
     authority_.end_round();
     return state_.emplace<State>(std::move(state));
   }
-  /// The round whose workers run or end; null in other phases.
-  [[nodiscard]] LiveRound* live_round();
-  [[nodiscard]] const LiveRound* live_round() const;
+  [[nodiscard]] const protocol::Terms& terms() const { return agreement_.agreed().terms; }
   [[nodiscard]] bool is_member(const Agent& agent) const;
+  [[nodiscard]] reasons::NodeLost describe(const Agent& agent, const std::string& evidence) const;
 
-  // A message of an agent that has said hello: take(), in the file of what it is about. One without
-  // take() is not for a coordinator.
+  // A message of an agent that has said hello. One without take() is not for a coordinator.
   void take(Agent& agent, const protocol::Reconnecting& reconnecting);
-  static void take(Agent& /*agent*/, const protocol::Unknown& /*unknown*/) {}
+  void take(Agent& agent, const protocol::Report& report);
+  void take(Agent& agent, const protocol::Stopped& stopped);
+  void take(Agent& agent, const protocol::Quiet& quiet);
+  void take(Agent& agent, const protocol::Beat& beat);
+  void take(Agent& agent, const protocol::PassSignal& passed);
+  void take(Agent& agent, const protocol::Leave& leave);
 
   // run_join.cpp: hello.
   void on_hello(const Received& received, const protocol::Hello& hello);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
-  void note_differences(const protocol::Hello& hello);
-  void note_refusal(const protocol::Hello& hello, const protocol::Refused& refused);
-  [[nodiscard]] protocol::Refused as_told(const protocol::Refused& refused,
-                                          const Received& received,
-                                          const protocol::Hello& hello) const;
+  void refuse(const Received& received, const protocol::Hello& hello,
+              const protocol::Refused& refused);
   [[nodiscard]] bool is_first_of_new_run(const protocol::Hello& hello) const;
   void begin_new_run(const protocol::Hello& hello);
   void admit(const Received& received, const protocol::Hello& hello);
-  void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
   void take_back(Agent& agent, const Received& received, const protocol::Hello& hello);
   void resume_member(Agent& agent, const protocol::Hello& hello);
-  void ask_again(const Agent& agent);
+  bool take_duplicate(Agent& agent);
   void greet(Agent& agent);
-  void greet_newcomers();
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
 
-  // run_claims.cpp: what agents claim of rounds.
+  // run_rebuilding.cpp: rounds of other coordinators.
   void weigh_claim(Agent& agent, const protocol::Claim& claim);
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void continue_from(const protocol::RoundStamp& stamp, const ClaimedPlaces& places);
-  void forget_taken_up(const std::vector<Agent*>& members);
-  void disown(Agent& agent);
-  void disown_all();
-  void note_stray(Agent& agent, Round round);
+  void disown_strangers();
   void stop_strays();
-
-  // run_silence.cpp: nodes that are silent, and too few without them.
-  void settle_silent();
-  [[nodiscard]] bool must_await_silent(const Running& running) const;
-  void await_silent(Running& running);
-  void end_silence(Agent& agent);
-  void come_back(Agent& agent);
-  void replace_silent(const protocol::Hello& hello);
-  [[nodiscard]] std::string awaited_text() const;
-  [[nodiscard]] std::string silence_of(const Agent& agent) const;
-  [[nodiscard]] bool would_be_awaited(const Agent& agent) const;
-
-  // run_duplicates.cpp: a hello with the id of an agent whose link is open.
-  void doubt(const Agent& agent, const Received& received);
-  void disprove_duplicate(const Agent& agent, int answer);
-  bool take_duplicate(Agent& agent);
-  void settle_duplicates();
-  [[nodiscard]] int next_question();
-
-  // run_pace.cpp: nodes that come and go.
-  [[nodiscard]] bool is_held_back(const Agent& agent) const;
-  [[nodiscard]] std::string held_back_text(const Agent& agent) const;
-  [[nodiscard]] std::vector<std::string> welcome_newcomers(Running& running) const;
-  void count_visit(const Agent& agent);
-
-  // run_rebuilding.cpp: after a restart of the coordinator.
-  void begin_rebuilding(Round heard_of);
   void settle(Rebuilding& rebuilding);
   void adopt(const ClaimedPlaces& places);
   [[nodiscard]] bool awaits_claimed(Rebuilding& rebuilding);
-
-  // run_succession.cpp: coordinators that follow each other without a third party.
-  [[nodiscard]] bool may_speak(const protocol::Lead& lead, bool is_proven) const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   void follow(const ClaimedRound& claimed, bool was_awaited);
   void take_up(const ClaimedRound& claimed);
-  void remember_claims(const protocol::RoundStamp& stamp);
-  void measure_by(const ClaimedRound& claimed);
-  void abdicate();
-  void count_answer(Agent& agent);
-  void tell_settled(const LiveRound& round);
-  [[nodiscard]] Majority::Loss loss_of(const Agent& agent, bool link_gone) const;
+  [[nodiscard]] bool may_speak(const protocol::Lead& lead, bool is_proven) const;
 
-  // run_forming.cpp: the wait for agents.
+  // run_forming.cpp: the wait for agents, and the start of a round.
   void end_round(std::string why, Deadline restart_at = {});
   void settle(Forming& forming);
   void give_up_forming();
-  [[nodiscard]] bool all_here_succeeded() const;
-  [[nodiscard]] bool last_call_holds(Forming& forming) const;
-  [[nodiscard]] Duration join_wait() const;
-  [[nodiscard]] int nodes_needed() const;
-  [[nodiscard]] bool may_be_late() const {
-    return options_.succeeded && !agreement_.is_other_command() && !rounds_.formed();
-  }
+  [[nodiscard]] bool may_be_late() const;
+  [[nodiscard]] Wanted wanted() const;
   void start_or_await(Forming& forming);
-  void stop_survivors(Forming& forming);
-  void announce_if_due();
-  [[nodiscard]] std::string refused_text() const;
-  [[nodiscard]] reasons::Absence absence() const;
-
-  // run_start.cpp: the start of a round.
-  /// Those of the next round, and behind them those that wait.
-  struct NextRound {
-    std::vector<Agent*> order;
-    std::ptrdiff_t members = 0;
-  };
   [[nodiscard]] NextRound next_round() const;
   void start_round(const NextRound& next_round);
-  void place(Agent& agent, const Placement& placement);
+  void stop_survivors(Forming& forming);
+  void announce_if_due();
+  [[nodiscard]] reasons::Absence absence() const;
+  [[nodiscard]] protocol::Waiting waiting(std::string text, Deadline until = {}) const;
 
   // run_running.cpp: what the agents report of a round.
   void settle(Running& running);
-  void drop_unanswering(Running& running);
-  void withdraw_questions(Running& running);
-  void take(Agent& agent, const protocol::Report& report);
+  void count_answer(Agent& agent);
   void on_failure(const Agent& agent);
-  [[nodiscard]] Deadline restart_at() const;
-  [[nodiscard]] Duration lived() const;
-  void succeed_before_stop(Agent& agent);
-  void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
-  void take(Agent& agent, const protocol::Stopped& stopped);
   void check_success();
-  void ask(Running& running);
-  void take(Agent& agent, const protocol::Beat& beat);
-  void take(const Agent& agent, const protocol::PassSignal& passed);
-
-  // run_hang.cpp: ranks of all nodes that make no progress.
-  void take(Agent& agent, const protocol::Quiet& quiet);
-  void settle_hang(Running& running);
-  void order_hang(const Running& running, std::optional<int> question);
-  [[nodiscard]] bool gave_up(const Agent& agent) const;
-  void end_hang(Running& running);
   void forget_quiet(const Agent& agent);
 
-  // run_leave.cpp: agents that leave or are lost.
-  void take(Agent& agent, const protocol::Leave& leave);
+  // run_leave.cpp: agents that leave, are lost or silent.
   [[nodiscard]] bool may_end_run(const Agent& agent) const;
-  void stop_everywhere(Agent& agent, const protocol::Leave& leave);
-  [[nodiscard]] bool may_follow_success(const Agent& agent) const;
+  [[nodiscard]] bool may_settle(const Agent& own) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);
-  [[nodiscard]] bool may_settle(const Agent& own) const;
-  void take_up_own_leave();
-  [[nodiscard]] bool can_be_followed(const Agent& own) const;
-  void resign(const Agent& own, const std::string& why);
-  [[nodiscard]] int nodes_without(const Agent& agent) const;
-  void remember(const Agent& agent, const std::string& why);
-  void let_go(Agent& agent);
-  void let_leavers_go();
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
-  enum class LinkEnd { kOpen, kGone };
+  void resign(const Agent& own, const std::string& why);
+  void let_leavers_go();
+  void drop(Agent& agent, Round unanswered);
+  void lose_silent(Agent& agent);
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
-  enum class RoundEnd { kGoesOn, kEnds };
-  [[nodiscard]] RoundEnd round_end_without(const Agent& agent) const;
-  [[nodiscard]] bool explains_failure(const Agent& agent) const;
-  void after_loss(RoundEnd end, const std::string& sentence);
+  void after_loss(bool ends, const std::string& sentence);
+  void remember(const Agent& agent, const std::string& why);
   void forget(Agent& agent);
-  [[nodiscard]] reasons::NodeLost describe(const Agent& agent, const std::string& evidence) const;
+  void settle_silent();
+  [[nodiscard]] bool must_await_silent(const Running& running) const;
+  void await_silent(Running& running);
+  void come_back(Agent& agent);
 
   // run_end.cpp: the verdict.
   void finish(protocol::Done verdict);
   void finish_failed(NoRestart no_restart, TimePoint heard_at);
   void stop(Stopping stopping);
-  void settle(Stopping& stopping);
-  void conclude(Stopping& stopping);
-  [[nodiscard]] std::string reporter(const Stopping& stopping) const;
   void send_stop(Agent& agent, const std::string& reason);
-  void settle(Over& over);
+  void settle(Stopping& stopping);
   void late_hello(const Over& over, const Received& received, const protocol::Hello& hello);
-
-  [[nodiscard]] const protocol::Terms& terms() const { return agreement_.agreed().terms; }
 
   RunOptions options_;
   Agreement agreement_;
@@ -361,23 +278,18 @@ class Run {
   Restarts restarts_;
   Announcer announcer_;
   std::string why_;  // of the current phase, for people
-  std::optional<RefusedNode> refused_;
+  RefusedNode refused_;
   // Reconnected with workers of a round that is not the live one, in order of arrival.
   std::map<std::uint64_t, Agent*> strays_;
   bool resigned_ = false;             // what comes from now on is for another coordinator
   std::optional<AgentId> resigning_;  // beside this coordinator, which waits to be followed
   std::deque<Leaver> leavers_;        // whose leave may follow the success of the round
-  int questions_ = 0;                 // that were asked, and looks at ranks that may hang
   JoinPace join_pace_;
   DuplicateHellos duplicates_;
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;
-  struct Gone {
-    GoneNode node;
-    TimePoint at;
-  };
-  std::deque<Gone> gone_;
+  std::deque<std::pair<GoneNode, TimePoint>> gone_;
   bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 
   // Of one step.

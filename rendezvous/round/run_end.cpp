@@ -74,12 +74,8 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
 }
 
 void Run::settle(Stopping& stopping) {
-  if (roster_.active() == 0 || is_due(stopping.deadline)) conclude(stopping);
-}
-
-void Run::conclude(Stopping& stopping) {
-  stopping.conclude(restarts_.used());
-  stopping.verdict.reporter = reporter(stopping);
+  if (roster_.active() > 0 && !is_due(stopping.deadline)) return;
+  stopping.conclude(restarts_.used(), roster_);
   why_ = stopping.verdict.text;
   const int nodes = stopping.round.nodes();
   const Over& over =
@@ -92,21 +88,6 @@ void Run::conclude(Stopping& stopping) {
   }
 }
 
-// One console has the whole report: that of the coordinator, else where the failure was.
-std::string Run::reporter(const Stopping& stopping) const {
-  if (!stopping.verdict.failure) return "";
-  for (const Agent* agent : roster_.by_silence()) {
-    if (agent->hello.runs_coordinator) return agent->hello.agent.value();
-  }
-  return stopping.failed_agent.value();
-}
-
-void Run::settle(Over& over) {
-  if (over.finished || (!roster_.empty() && now_ < over.linger_until)) return;
-  over.finished = true;
-  out_.add(Finish{over.ended.verdict.exit_code, over.ended.verdict.text});
-}
-
 // A member that missed the verdict gets it; so does a late agent when there is nothing left to do
 // for it.
 void Run::late_hello(const Over& over, const Received& received, const Hello& hello) {
@@ -117,9 +98,7 @@ void Run::late_hello(const Over& over, const Received& received, const Hello& he
                                            ? refuse_command(hello, agreement_.agreed())
                                            : std::nullopt;
   if (other) {
-    ++counters_.refusals;
-    note_refusal(hello, *other);
-    out_.send(link, as_told(*other, received, hello));
+    refuse(received, hello, *other);
   } else if (hello.claim && rounds_.is_of_run(hello.claim->stamp, hello.claim->succession.origin)) {
     out_.send(link, verdict);
   } else if (verdict.exit_code == 0 && !hello.claim) {  // ranks of another run have no part in it

@@ -12,8 +12,8 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::end_round(std::string why, Deadline restart_at) {
-  const LiveRound* round = live_round();
-  restarts_.round_ended(lived(), terms());
+  const LiveRound* round = live_round(state_);
+  restarts_.round_ended(lived(state_, now_), terms());
   // A node with a rank that failed has no success to report.
   if (in<Running>() != nullptr && !round->first_failure()) {
     rounds_.interrupt(round->stamp().number,
@@ -43,12 +43,12 @@ void Run::settle(Forming& forming) {
     enter(std::move(empty));
     return;
   }
-  if (!forming.join_deadline) forming.join_deadline = now_ + join_wait();
+  if (!forming.join_deadline) forming.join_deadline = now_ + wanted().wait;
   if (!authority_.may_decide()) {
     const auto newer = authority_.newer_round(roster_.claims());
     if (newer) take_up(*newer);  // its coordinator is lost
   }
-  if (roster_.size() < nodes_needed() || !authority_.may_decide()) {
+  if (roster_.size() < wanted().nodes || !authority_.may_decide()) {
     forming.last_call.reset();
     forming.restart_at.reset();
     forming.store_deadline.reset();
@@ -59,11 +59,18 @@ void Run::settle(Forming& forming) {
   }
   if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
   if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
-  if (!last_call_holds(forming)) start_or_await(forming);
+  // Only before the first round: later, connected agents do not wait for others.
+  if (!rounds_.formed() && roster_.size() < terms().nodes_max) {
+    if (!forming.last_call) {
+      forming.last_call = std::min(now_ + terms().last_call_timeout, *forming.join_deadline);
+    }
+    if (now_ < *forming.last_call) return;
+  }
+  start_or_await(forming);
 }
 
 void Run::give_up_forming() {
-  if (all_here_succeeded()) {
+  if (rounds_.has_succeeded_here(roster_)) {
     return finish(
         Done{kExitSuccess, reasons::others_unknown(rounds_.last().number, roster_.size())});
   }
@@ -76,36 +83,19 @@ void Run::give_up_forming() {
   }
   const Ended& ended = *options_.succeeded;
   const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
-  const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
+  const std::string text = reasons::late(over, roster_.size(), wanted().nodes, wanted().wait);
   finish(Done{kExitSuccess, text});
 }
 
-// After a restart of this coordinator: the nodes that did not reconnect may have had the verdict.
-bool Run::all_here_succeeded() const {
-  const auto& here = roster_.by_silence();
-  return rounds_.others_unknown() &&
-         std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
-           return agent->state == NodeState::kSucceeded && agent->last == rounds_.last();
-         });
+bool Run::may_be_late() const {
+  return options_.succeeded && !agreement_.is_other_command() && !rounds_.formed();
 }
 
-int Run::nodes_needed() const {
-  const int least = terms().nodes_min;
-  return may_be_late() ? std::clamp(options_.succeeded->nodes, least, terms().nodes_max) : least;
-}
-
-Duration Run::join_wait() const {
-  const auto longest = terms().join_timeout;
-  return may_be_late() ? std::min(longest, terms().last_call_timeout) : longest;
-}
-
-// Only before the first round: later, connected agents do not wait for others.
-bool Run::last_call_holds(Forming& forming) const {
-  if (rounds_.formed() || roster_.size() >= terms().nodes_max) return false;
-  if (!forming.last_call) {
-    forming.last_call = std::min(now_ + terms().last_call_timeout, *forming.join_deadline);
-  }
-  return now_ < *forming.last_call;
+Run::Wanted Run::wanted() const {
+  const Terms& all = terms();
+  if (!may_be_late()) return {all.nodes_min, all.join_timeout};
+  return {std::clamp(options_.succeeded->nodes, all.nodes_min, all.nodes_max),
+          std::min(all.join_timeout, all.last_call_timeout)};
 }
 
 // The next rank 0 must have a store open. It has, unless this round follows the last one within a
@@ -119,9 +109,7 @@ void Run::start_or_await(Forming& forming) {
   if (zero.store_port != 0) return start_round(next);
   forming.awaited = &zero;
   if (!due) return;
-  const std::string evidence = reasons::not_answering(zero.last.number, kAnswerMax);
-  send_refusal(zero, evidence);
-  lose(zero, evidence, LinkEnd::kOpen);
+  drop(zero, zero.last.number);
   forming.store_deadline.reset();
   settle(forming);
 }
@@ -135,11 +123,6 @@ void Run::stop_survivors(Forming& forming) {
   }
 }
 
-/// Who waits for a node learns that it was there, and why it does not come.
-std::string Run::refused_text() const {
-  return refused_ ? "; " + refused_->host + " was refused: " + refused_->why : "";
-}
-
 void Run::announce_if_due() {
   const auto* forming = in<Forming>();
   const auto* rebuilding = in<Rebuilding>();
@@ -150,24 +133,20 @@ void Run::announce_if_due() {
   if (!waits) announcer_.cancel();
   if (!announcer_.take_due(now_)) return;
   if (authority_.is_candidate()) return;  // it may not speak for the run yet
-  std::string text =
-      forming != nullptr ? reasons::waiting(absence(), terms()) + refused_text() : why_;
-  if (awaits) text = awaited_text();
-  if (forming != nullptr && !authority_.may_decide()) text = authority_.missing_text();
-  Waiting wait = waiting(std::move(text));
-  Deadline until;
+  Waiting wait;
   if (awaits) {
-    until = running->return_deadline;
+    wait = waiting(reasons::silent_nodes_awaited(roster_.silent_hosts(), terms()),
+                   running->return_deadline);
   } else if (rebuilding != nullptr) {
-    until = rebuilding->deadline;
+    wait = waiting(why_, rebuilding->deadline);
     if (!rebuilding->return_deadline) wait.then = WaitEnd::kOthersAreLost;
-  } else if (forming->last_call) {
-    until = forming->last_call;
-    wait.then = WaitEnd::kRoundStarts;
   } else {
-    until = forming->join_deadline;
+    const bool is_call = forming->last_call.has_value();
+    wait = waiting(authority_.may_decide() ? reasons::waiting(absence(), terms()) + refused_.text
+                                           : authority_.missing_text(),
+                   is_call ? forming->last_call : forming->join_deadline);
+    if (is_call) wait.then = WaitEnd::kRoundStarts;
   }
-  if (until) wait.left = left_until(*until);
   for (const Agent* agent : roster_.by_silence()) {
     if (!agent->silent_since) out_.send(agent->link, wait);
   }
@@ -193,11 +172,26 @@ reasons::Absence Run::absence() const {
   return absence;
 }
 
+// What is due can still wait for a node that reconnects.
+Waiting Run::waiting(std::string text, Deadline until) const {
+  Waiting waiting;
+  waiting.here = roster_.size();
+  waiting.nodes_min = terms().nodes_min;
+  waiting.nodes_max = terms().nodes_max;
+  waiting.round = rounds_.highest();
+  waiting.text = std::move(text);
+  if (until) {
+    waiting.left = std::chrono::duration_cast<Milliseconds>(std::max(Duration(0), *until - now_));
+  }
+  return waiting;
+}
+
 Run::NextRound Run::next_round() const {
   std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
-  auto held_back = std::stable_partition(
-      agents.begin(), agents.end(), [this](const Agent* agent) { return !is_held_back(*agent); });
-  if (held_back - agents.begin() < nodes_needed()) held_back = agents.end();
+  auto held_back = std::stable_partition(agents.begin(), agents.end(), [this](const Agent* agent) {
+    return !join_pace_.holds_back(*agent, now_);
+  });
+  if (held_back - agents.begin() < wanted().nodes) held_back = agents.end();
   std::vector<Candidate> candidates;
   candidates.reserve(agents.size());
   for (auto at = agents.begin(); at != held_back; ++at) {
@@ -226,7 +220,9 @@ void Run::start_round(const NextRound& next_round) {
   const auto size = static_cast<std::size_t>(next_round.members);
   const auto spares = order.begin() + next_round.members;
   const std::vector<Agent*> members(order.begin(), spares);
-  forget_taken_up(members);
+  if (counters_.rounds == 0 && rounds_.forget_taken_up(members)) {
+    restarts_.forget_told(agreement_.restarts_before());
+  }
   const std::vector<Placement> placements = assign_ranks(members);
   const int nodes = static_cast<int>(size);
   const bool is_first = !rounds_.formed();
@@ -259,37 +255,19 @@ void Run::start_round(const NextRound& next_round) {
   announcer_.cancel();
   const protocol::Succession succession = start.succession;
   for (std::size_t i = 0; i < size; ++i) {
-    place(*members[i], placements[i]);
+    roster_.place(*members[i], placements[i], rounds_.last(), now_);
     members[i]->succession = succession;
     members[i]->succession.has_vote = authority_.has_vote(*members[i]);
     roster_.recount(*members[i]);
   }
   Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
-  authority_.begin_round(rounds_.last(), members, running.round.needs());
+  authority_.begin_round(rounds_.last(), members, running.round.votes_needed());
   for (const Agent* agent : members) out_.send(agent->link, running.round.message_for(*agent));
   members.front()->store_port = 0;
   for (auto spare = spares; spare != order.end(); ++spare) {
     if (is_active((*spare)->state)) strays_.emplace((*spare)->arrival, *spare);
     greet(**spare);
   }
-}
-
-void Run::place(Agent& agent, const Placement& placement) {
-  if (agent.since == Round(0)) agent.since = rounds_.last().number;
-  const bool has_none = agent.runs == Round(0) || !is_active(agent.state);
-  const bool is_stray = std::exchange(agent.stray, Round(0)) > Round(0);
-  if (has_none && !is_stray) agent.left = Round(rounds_.last().number.value() - 1);
-  agent.last = rounds_.last();
-  agent.runs = rounds_.last().number;
-  agent.group_rank = placement.group_rank;
-  agent.placement = placement;
-  agent.answered = false;
-  if (agent.came_later && !agent.taken_in) agent.taken_in_at = now_;
-  agent.taken_in = agent.came_later;
-  agent.question = 0;
-  agent.failure.reset();
-  agent.running_at = now_;
-  roster_.set_state(agent, NodeState::kStarting);
 }
 
 }  // namespace ddprun::round

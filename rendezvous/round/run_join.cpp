@@ -23,9 +23,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
       other_agent ? Refused{RefusalCode::kMalformed, "one link, two agents", Milliseconds(0)}
                   : refusal_of(hello);
   if (refused) {
-    ++counters_.refusals;
-    note_refusal(hello, *refused);
-    out_.send(received.link, as_told(*refused, received, hello));
+    refuse(received, hello, *refused);
     out_.close(received.link);
     duplicates_.forget(received.link);
     if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kOpen);
@@ -37,34 +35,39 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     agreement_.take(hello, received.peer);
     restarts_.limit(hello.terms.max_restarts);
   }
-  Agent* known = roster_.by_id(hello.agent);
-  if (known != nullptr) return resume(*known, received, hello);
-  replace_silent(hello);
-  note_differences(hello);
+  if (Agent* known = roster_.by_id(hello.agent)) {
+    // The old link may still look alive here: the agent noticed first, or the two raced.
+    if (known->link != kNoLink && known->link != received.link) {
+      const Duration limit = std::min<Duration>(kDuplicateMax, terms().silence_max() / 4);
+      return duplicates_.add(*known, received, now_ + limit, out_);
+    }
+    // What it said on an earlier link can be read later, if both waited to be accepted.
+    if (hello.age < known->hello.age) return out_.close(received.link);
+    return take_back(*known, received, hello);
+  }
+  // A node that is started again has the node rank of the silent one.
+  Agent* holder = hello.node_rank ? roster_.by_node_rank(*hello.node_rank) : nullptr;
+  if (holder != nullptr) lose_silent(*holder);
+  // As under torchrun a node that differs takes part.
+  for (Difference& one : differences(hello, agreement_.agreed())) {
+    out_.add(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
+  }
   admit(received, hello);
 }
 
-Refused Run::as_told(const Refused& refused, const Received& received, const Hello& hello) const {
-  const std::string known = agreement_.is_known() ? agreement_.agreed().fingerprint
-                                                  : agreement_.first_for(hello).fingerprint;
-  return round::as_told(refused, hello, known, received.peer.is_proven);
-}
-
 // Notes are shown on the status page, and commands may have secrets.
-void Run::note_refusal(const Hello& hello, const Refused& refused) {
+void Run::refuse(const Received& received, const Hello& hello, const Refused& refused) {
+  ++counters_.refusals;
   const std::string who = "refused " + hello.host + ": ";
   const bool has_commands = refused.code == RefusalCode::kCommandDiffers;
   const std::string shown = has_commands ? "it runs another command" : refused.sentence;
   out_.add(Note{Level::kWarning, who + shown, has_commands ? who + refused.sentence : ""});
-  refused_ = {hello.host, shown};
+  // Who waits for a node learns that it was there, and why it does not come.
+  refused_ = {hello.host, "; " + hello.host + " was refused: " + shown};
   if (in<Forming>() != nullptr) announcer_.request(now_);
-}
-
-/// As under torchrun such a node takes part.
-void Run::note_differences(const Hello& hello) {
-  for (Difference& one : differences(hello, agreement_.agreed())) {
-    out_.add(Note{Level::kWarning, std::move(one.text), std::move(one.in_log)});
-  }
+  const std::string known = agreement_.is_known() ? agreement_.agreed().fingerprint
+                                                  : agreement_.first_for(hello).fingerprint;
+  out_.send(received.link, as_told(refused, hello, known, received.peer.is_proven));
 }
 
 // No agent is left that remembers the old one. Round numbers continue, so that workers of an old
@@ -126,12 +129,12 @@ void Run::admit(const Received& received, const Hello& hello) {
   agent.came_later = rounds_.formed();
   agent.spoke = now_;
   ++counters_.joins;
-  if (refused_ && refused_->host == agent.host()) refused_.reset();
+  if (refused_.host == agent.host()) refused_ = {};
   const std::string another_version = agreement_.compare_version(hello);
   if (!another_version.empty()) out_.note(Level::kWarning, another_version);
   if (auto* running = in<Running>()) {
     running->welcome_at.reset();
-    if (is_held_back(agent)) ++counters_.held_back;
+    if (join_pace_.holds_back(agent, now_)) ++counters_.held_back;
   }
   if (auto* forming = in<Forming>()) {
     forming->abandoned_at.reset();
@@ -140,7 +143,13 @@ void Run::admit(const Received& received, const Hello& hello) {
     const bool all_back = alone && rounds_.formed() && heard_of == rounds_.last().number;
     const bool counts =
         !rounds_.formed() || (hello.claim && rounds_.is_of_run(agent, *hello.claim));
-    if (all_back || (counts && heard_of > rounds_.highest())) begin_rebuilding(heard_of);
+    if (all_back || (counts && heard_of > rounds_.highest())) {
+      // This coordinator does not know the round: its members have time to reconnect.
+      why_ = reasons::awaiting_return(heard_of);
+      const Duration wait =
+          authority_.is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
+      enter(Rebuilding{now_ + wait});
+    }
   }
   rounds_.lift(hello.seen);
   if (hello.claim) weigh_claim(agent, *hello.claim);
@@ -167,10 +176,8 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed();
     if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
-    Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()) + refused_text());
-    const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
-    wait.left = left_until(until);
-    return wait;
+    return waiting(reasons::waiting_count(roster_.size(), terms()) + refused_.text,
+                   forming->join_deadline.value_or(now_ + wanted().wait));
   }
   if (const auto* rebuilding = in<Rebuilding>()) {
     if (rebuilding->places.complete()) return std::nullopt;
@@ -181,22 +188,16 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
     const int finished = running->round.finished();
     if (running->return_deadline) {  // it may take the place of a silent node
       if (!must_await_silent(*running)) return std::nullopt;
-      return waiting(awaited_text());
+      return waiting(reasons::silent_nodes_awaited(roster_.silent_hosts(), terms()));
     }
     if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
     if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
-    if (is_held_back(agent)) return waiting(held_back_text(agent));
+    if (join_pace_.holds_back(agent, now_)) {
+      const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
+      return waiting(reasons::held_back(pace.who, pace.visits, pace.until - now_));
+    }
   }
   return std::nullopt;
-}
-
-// The old link may still look alive here: the agent noticed first, or the two raced.
-void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
-  const bool has_another = agent.link != kNoLink && agent.link != received.link;
-  if (has_another) return doubt(agent, received);
-  // What it said on an earlier link can be read later, if both waited to be accepted.
-  if (hello.age < agent.hello.age) return out_.close(received.link);
-  take_back(agent, received, hello);
 }
 
 void Run::take_back(Agent& agent, const Received& received, const Hello& hello) {
@@ -226,13 +227,14 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
 
 void Run::resume_member(Agent& agent, const Hello& hello) {
   const bool stops = in<Stopping>() != nullptr;
-  const RoundStamp& lives = live_round()->stamp();
+  const LiveRound& round = *live_round(state_);
+  const RoundStamp lives = round.stamp();
   const bool knows = hello.claim && hello.claim->stamp == lives;
   if (knows) {
     authority_.take_claim(agent, hello.claim->stamp);
     // It reports again what it did meanwhile.
     count_answer(agent);
-    if (!stops) return ask_again(agent);
+    if (!stops) return in<Running>()->ask_again(agent, now_, out_);
   }
   if (stops) {
     take_claim(agent, hello.claim.value_or(Claim{}));
@@ -244,37 +246,8 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
     end_round(reasons::lost(describe(agent, "came back from another coordinator's round")));
     return take_claim(agent, *hello.claim);
   }
-  out_.send(agent.link, live_round()->message_for(agent));
-  ask_again(agent);
-}
-
-// What it owes an answer to was lost with its link: its time begins again.
-void Run::ask_again(const Agent& agent) {
-  auto* running = in<Running>();
-  if (!agent.answered) running->answer_deadline = now_ + kAnswerMax;
-  if (agent.question == 0) return;
-  out_.send(agent.link, Beat{agent.question});
-  running->question_deadline = now_ + kAnswerMax;
-}
-
-void Run::doubt(const Agent& agent, const Received& received) {
-  if (!duplicates_.add(received, out_)) return;
-  const int question = next_question();
-  const Duration limit = std::min<Duration>(kDuplicateMax, terms().silence_max() / 4);
-  duplicates_.asked(agent.hello.agent, question, now_ + limit);
-  out_.send(agent.link, Beat{question});
-}
-
-/// Its agent may have answered over the link that it has.
-void Run::disprove_duplicate(const Agent& agent, int answer) {
-  const auto hello = duplicates_.disprove(agent.hello.agent, answer);
-  if (!hello) return;
-  ++counters_.refusals;
-  out_.note(Level::kWarning, reasons::not_this_agent(agent.host(), hello->peer.address));
-  out_.send(hello->link,
-            Refused{RefusalCode::kMalformed, "an agent with this id is connected and answers",
-                    Milliseconds(0)});
-  out_.close(hello->link);
+  out_.send(agent.link, round.message_for(agent));
+  in<Running>()->ask_again(agent, now_, out_);
 }
 
 /// The link that the agent has is gone, or silent: whether another one takes its place.
@@ -289,56 +262,6 @@ bool Run::take_duplicate(Agent& agent) {
   take_back(agent, taken->hello, hello);
   for (const Received& received : taken->behind) on(received);
   return true;
-}
-
-void Run::settle_duplicates() {
-  if (!ticked_) return;
-  for (const AgentId& id : duplicates_.due(now_)) {
-    Agent* agent = roster_.by_id(id);  // what was said behind a hello may end others
-    if (agent != nullptr) take_duplicate(*agent);
-  }
-}
-
-int Run::next_question() {
-  questions_ = questions_ % kEchoMax + 1;
-  return questions_;
-}
-
-// Who was in a round stays in the next one.
-bool Run::is_held_back(const Agent& agent) const {
-  if (!agent.came_later || agent.taken_in) return false;
-  return join_pace_.pace_of(agent.peer.address, now_).until > now_;
-}
-
-std::string Run::held_back_text(const Agent& agent) const {
-  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
-  return reasons::held_back(pace.who, pace.visits, pace.until - now_);
-}
-
-/// The hosts that the next round may start for. While all have to wait they are not looked at with
-/// every message.
-std::vector<std::string> Run::welcome_newcomers(Running& running) const {
-  std::vector<std::string> hosts;
-  if (running.welcome_at && now_ < *running.welcome_at) return hosts;
-  running.welcome_at.reset();
-  for (const Agent* agent : roster_.by_silence()) {
-    if (running.round.has(*agent)) continue;
-    if (!is_held_back(*agent)) {
-      hosts.push_back(agent->host());
-      continue;
-    }
-    const TimePoint welcome_at = join_pace_.pace_of(agent->peer.address, now_).until;
-    running.welcome_at = std::min(running.welcome_at.value_or(welcome_at), welcome_at);
-  }
-  return hosts;
-}
-
-void Run::count_visit(const Agent& agent) {
-  if (!agent.taken_in || in<Stopping>() != nullptr || in<Over>() != nullptr) return;
-  const Duration pause = join_pace_.left(agent.peer.address, agent.taken_in_at, now_);
-  if (pause.count() == 0) return;
-  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
-  out_.note(Level::kWarning, reasons::comes_and_goes(pace.who, pace.visits, pause));
 }
 
 }  // namespace ddprun::round

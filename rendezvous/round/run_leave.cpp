@@ -14,13 +14,26 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::take(Agent& agent, const Leave& leave) {
-  if (leave.all_nodes && may_end_run(agent)) return stop_everywhere(agent, leave);
+  if (leave.all_nodes && may_end_run(agent)) {
+    agent.leave = leave;  // it stays for the verdict
+    const std::string sentence = reasons::stopped_everywhere(describe(agent, leave.reason));
+    if (restarts_.answered()) return finish_failed({sentence}, kLongAgo);
+    Stopping stopping;
+    stopping.requested = leave.requested;
+    stopping.verdict = Done{leave.exit_code, sentence};
+    return stop(std::move(stopping));
+  }
   if (leave.requested && agent.hello.runs_coordinator && may_settle(agent)) {
     agent.leave = leave;
     resigning_ = agent.hello.agent;
     return;
   }
-  if (!may_follow_success(agent)) return take_up(agent, leave);
+  // No rank of its own has to be stopped: perhaps all ranks of the round had exited with code 0
+  // when this node was told to leave, and other nodes' reports of that are on their way.
+  const bool none_runs =
+      is_member(agent) ? agent.state == NodeState::kSucceeded : agent.hello.runs_coordinator;
+  const bool may_follow_success = in<Running>() != nullptr && !restarts_.answered() && none_runs;
+  if (!may_follow_success) return take_up(agent, leave);
   if (!agent.leave) leavers_.push_back({agent.hello.agent});
   agent.leave = leave;
 }
@@ -37,61 +50,39 @@ bool Run::may_end_run(const Agent& agent) const {
   return agent.last == places.stamp() && places.has_majority();
 }
 
-void Run::stop_everywhere(Agent& agent, const Leave& leave) {
-  agent.leave = leave;  // it stays for the verdict
-  const std::string sentence = reasons::stopped_everywhere(describe(agent, leave.reason));
-  if (restarts_.answered()) return finish_failed({sentence}, kLongAgo);
-  Stopping stopping;
-  stopping.requested = leave.requested;
-  stopping.verdict = Done{leave.exit_code, sentence};
-  stop(std::move(stopping));
-}
-
-// No rank of its own has to be stopped: perhaps all ranks of the round had exited with code 0 when
-// this node was told to leave, and other nodes' reports of that are on their way.
-bool Run::may_follow_success(const Agent& agent) const {
-  if (in<Running>() == nullptr || restarts_.answered()) return false;
-  return is_member(agent) ? agent.state == NodeState::kSucceeded : agent.hello.runs_coordinator;
-}
-
 /// Whether the round was just begun, and may be settled without this node in a moment: other nodes
 /// can continue it then.
 bool Run::may_settle(const Agent& own) const {
   const auto* running = in<Running>();
-  if (running == nullptr || !authority_.awaits_votes()) return false;
-  if (running->round.unanswered() <= (own.answered ? 0 : 1)) return false;
-  const auto& members = running->round.members();
-  return std::any_of(members.begin(), members.end(), [&own](const Agent* member) {
-    return member != nullptr && member != &own && !member->answered && member->link != kNoLink;
-  });
+  return running != nullptr && authority_.awaits_votes() && running->round.awaits_others(own);
 }
 
-void Run::take_up_own_leave() {
-  if (!resigning_) return;
-  Agent* own = roster_.by_id(*resigning_);
-  const bool waits = own != nullptr && own->leave;
-  if (waits && may_settle(*own)) return;
-  resigning_.reset();
-  if (waits) take_up(*own, *std::exchange(own->leave, std::nullopt));
-}
-
-// Behind the answers of all members, or once the round has ended anyway.
+// Behind the answers of all members, or once the round has ended anyway. The coordinator's own node
+// leaves last.
 void Run::take_up_leaves() {
+  const auto take_up_leave_of = [this](Agent* agent) {
+    const bool waits = agent != nullptr && agent->leave;
+    if (waits) take_up(*agent, *std::exchange(agent->leave, std::nullopt));
+  };
   auto* stopping = in<Stopping>();
   if (!leavers_.empty() && stopping != nullptr) settle(*stopping);  // a success is for them too
   while (!leavers_.empty()) {
     auto* running = in<Running>();
-    if (running != nullptr && running->round.unanswered() > 0) return;
+    if (running != nullptr && running->round.unanswered() > 0) break;
     if (running != nullptr && !leavers_.front().asked) {
-      ask(*running);
+      running->ask(now_, out_);
       for (Leaver& leaver : leavers_) leaver.asked = true;
       continue;
     }
     Agent* agent = roster_.by_id(leavers_.front().agent);
     leavers_.pop_front();
-    const bool waits = agent != nullptr && agent->leave;
-    if (waits) take_up(*agent, *std::exchange(agent->leave, std::nullopt));
+    take_up_leave_of(agent);
   }
+  if (!resigning_) return;
+  Agent* own = roster_.by_id(*resigning_);
+  if (own != nullptr && own->leave && may_settle(*own)) return;
+  resigning_.reset();
+  take_up_leave_of(own);
 }
 
 // A node that leaves on purpose takes the run along if too few remain: the operator stopped it. A
@@ -111,9 +102,15 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   // Where no other coordinator follows, the run ends with it.
   const bool hosts = agent.hello.runs_coordinator && !agreement_.record();
   if (hosts && authority_.is_candidate()) return resign(agent, "");
-  const bool follows = !too_few && leave.requested && can_be_followed(agent);
-  if (hosts && follows) {
-    out_.send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
+  // Spare nodes do not count.
+  const auto* running = in<Running>();
+  const int nodes = running != nullptr && !is_member(agent)
+                        ? running->round.nodes()
+                        : std::min(roster_.size() - losing_ - 1, terms().nodes_max);
+  const bool can_follow =
+      running != nullptr && authority_.is_settled() && running->round.can_follow(agent);
+  if (hosts && !too_few && leave.requested && can_follow) {
+    out_.send(agent.link, LetGo{reasons::continues_elsewhere(nodes)});
     return resign(agent, sentence);
   }
   const bool was_in = hosts || agent.last.number > Round(0);
@@ -123,19 +120,20 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   }
   const auto* forming = in<Forming>();
   const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last();
-  const bool works =
-      in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
+  const bool works = running != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
-  const RoundEnd end = round_end_without(agent);
+  const bool ends_round = running != nullptr && running->round.needs(agent);
   const bool ends = (lives && hosts) || ((works || restarts) && too_few);
   if (lives) {
-    const int nodes = nodes_without(agent);
     out_.send(agent.link,
               LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
   }
   remember(agent, sentence);
-  let_go(agent);
-  if (!ends) return after_loss(end, sentence);
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
+  authority_.lose(agent, Majority::Loss::kEnded);
+  out_.close(agent.link);
+  forget(agent);
+  if (!ends) return after_loss(ends_round, sentence);
   ++counters_.losses;
   Stopping stopping;
   stopping.requested = leave.requested;
@@ -144,21 +142,6 @@ void Run::take_up(Agent& agent, const Leave& leave) {
                                       : reasons::left_with_coordinator(sentence)};
   verdict.node_lost = true;
   stop(std::move(stopping));
-}
-
-// The rule of a candidate that the kernel of this host refuses, for its members that are here.
-bool Run::can_be_followed(const Agent& own) const {
-  const auto* running = in<Running>();
-  if (running == nullptr || !authority_.is_settled()) return false;
-  int here = 0;
-  bool has_successor = false;
-  for (const Agent* member : running->round.members()) {
-    if (member == nullptr || member == &own || member->link == kNoLink) continue;
-    if (member->silent_since) continue;
-    ++here;
-    has_successor = has_successor || may_follow(*member);
-  }
-  return has_successor && 2 * here > running->round.nodes() - (is_member(own) ? 1 : 0);
 }
 
 /// Its node counts as ended from now on: it takes part in no round, and claims none. Of a
@@ -175,28 +158,14 @@ void Run::resign(const Agent& own, const std::string& why) {
   out_.add(Resign{});
 }
 
-/// How many nodes the run has when this one has left; spare nodes do not count.
-int Run::nodes_without(const Agent& agent) const {
-  const auto* running = in<Running>();
-  if (running != nullptr && !is_member(agent)) return running->round.nodes();
-  return std::min(roster_.size() - losing_ - 1, terms().nodes_max);
-}
-
 /// For those who look at the run: a node that has gone is not one that never was.
 void Run::remember(const Agent& agent, const std::string& why) {
   GoneNode node{agent.host(), agent.peer.address, "", agent.hello.version, why};
   if (agent.last.number.value() > 0 && agent.group_rank >= 0) {
     node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
   }
-  gone_.push_back({std::move(node), now_});
+  gone_.emplace_back(std::move(node), now_);
   if (gone_.size() > kGoneMax) gone_.pop_front();
-}
-
-void Run::let_go(Agent& agent) {
-  if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
-  authority_.lose(agent, Majority::Loss::kEnded);
-  out_.close(agent.link);
-  forget(agent);
 }
 
 // Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
@@ -208,16 +177,38 @@ bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
   return leave.round == failure->round || others > 0;
 }
 
+/// It has not answered this round in time.
+void Run::drop(Agent& agent, Round unanswered) {
+  const std::string evidence = reasons::not_answering(unanswered, kAnswerMax);
+  out_.send(agent.link,
+            Refused{RefusalCode::kNotAnswering, agent.host() + " " + evidence, Milliseconds(0)});
+  lose(agent, evidence, LinkEnd::kOpen);
+}
+
+void Run::lose_silent(Agent& agent) {
+  const bool was_awaited = agent.call != 0;
+  const Duration silence = now_ - agent.silent_since.value_or(agent.heard);
+  lose(agent, was_awaited ? reasons::silent_for(silence) : reasons::silent(terms()),
+       LinkEnd::kOpen);
+}
+
 void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
-  const bool overtaken = explains_failure(agent);
-  const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
+  const auto* stopping = in<Stopping>();
+  const auto* running = in<Running>();
+  const bool overtaken = stopping != nullptr && stopping->is_explained_by(agent);
+  const bool ends_round = overtaken || (running != nullptr && running->round.needs(agent));
   const std::string sentence = reasons::lost(describe(agent, evidence));
   remember(agent, in<Over>() != nullptr ? reasons::ended_with_run() : sentence);
   if (link_end == LinkEnd::kOpen) out_.close(agent.link);
-  authority_.lose(agent, loss_of(agent, link_end == LinkEnd::kGone));
+  // Its kernel has closed the link, without a word that it connects again, while the process could
+  // not yet have taken the coordinator for lost: it has ended. After that it may be a member of
+  // another coordinator's round. A stall of this process is no time in which it was heard.
+  const Duration surely = terms().silence_max() - terms().keep_alive_interval;
+  const bool has_ended = link_end == LinkEnd::kGone && now_ - agent.spoke < surely;
+  authority_.lose(agent, has_ended ? Majority::Loss::kEnded : Majority::Loss::kSilent);
   forget(agent);
   if (overtaken) restarts_.forget_answered();
-  after_loss(end, sentence);
+  after_loss(ends_round, sentence);
   if (overtaken) let_leavers_go();
 }
 
@@ -235,66 +226,27 @@ void Run::let_leavers_go() {
   }
 }
 
-// The loss of a node can be noticed after the failure elsewhere that it caused. A node that has
-// sent nothing since that failure was lost before it; one that sends heartbeats was not.
-bool Run::explains_failure(const Agent& agent) const {
-  const auto* stopping = in<Stopping>();
-  if (stopping == nullptr || !stopping->verdict.failure || !is_member(agent)) return false;
-  // Of one whose silence was known the failure is a consequence that its round has waited for.
-  const bool was_known = agent.call != 0;
-  return is_active(agent.state) && agent.heard < stopping->failed_at && !was_known;
-}
-
-// A node whose workers have all succeeded is missed only if it holds the store of the round.
-Run::RoundEnd Run::round_end_without(const Agent& agent) const {
-  if (in<Running>() == nullptr || !is_member(agent)) return RoundEnd::kGoesOn;
-  const bool done = agent.state == NodeState::kSucceeded && agent.group_rank != 0;
-  return done ? RoundEnd::kGoesOn : RoundEnd::kEnds;
-}
-
-void Run::after_loss(RoundEnd end, const std::string& sentence) {
+void Run::after_loss(bool ends_round, const std::string& sentence) {
   ++counters_.losses;
   if (in<Over>() != nullptr) return;
-  if (end == RoundEnd::kGoesOn) return out_.note(Level::kWarning, sentence);
+  if (!ends_round) return out_.note(Level::kWarning, sentence);
   end_round(sentence + "; " + reasons::remain(roster_.heard() - losing_, terms()));
 }
 
 void Run::forget(Agent& agent) {
   forget_quiet(agent);
   duplicates_.forget(agent.hello.agent, out_);
-  count_visit(agent);
-  if (LiveRound* round = live_round()) round->forget(agent);
+  if (in<Stopping>() == nullptr && in<Over>() == nullptr) {
+    const std::string visits = join_pace_.left(agent, now_);
+    if (!visits.empty()) out_.note(Level::kWarning, visits);
+  }
+  if (LiveRound* round = live_round(state_)) round->forget(agent);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
   const bool succeeded = agent.state == NodeState::kSucceeded;
   if (!succeeded && agent.last == rounds_.last()) rounds_.set_incomplete(true);
   strays_.erase(agent.arrival);
   roster_.remove(agent);
-}
-
-reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence) const {
-  reasons::NodeLost node{agent.host(), "", evidence};
-  if (is_member(agent)) {
-    node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
-  }
-  return node;
-}
-
-void Run::on(const Tick&) {
-  if (!agreement_.is_known()) return;
-  settle_duplicates();
-  while (Agent* longest = roster_.longest_heard()) {
-    if (now_ - longest->heard < terms().silence_max()) break;
-    // An agent of this process was silent because the process was: a stall too short to notice
-    // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
-    if (longest->hello.runs_coordinator && longest->link != kNoLink) {
-      roster_.heard(*longest, now_);
-      continue;
-    }
-    if (take_duplicate(*longest)) continue;
-    roster_.begin_silence(*longest);
-    authority_.lose(*longest, Majority::Loss::kSilent);
-  }
 }
 
 void Run::settle_silent() {
@@ -310,7 +262,7 @@ void Run::settle_silent() {
     const auto end = std::next(agents.begin(), roster_.silent());
     const auto found = std::find_if(agents.begin(), end, is_awaited);
     if (found == end) return;
-    lose(**found, silence_of(**found), LinkEnd::kOpen);
+    lose_silent(**found);
   }
 }
 
@@ -322,12 +274,6 @@ bool Run::must_await_silent(const Running& running) const {
   return !may_go_on && !others_may;
 }
 
-/// The same of one whose link the network has broken.
-bool Run::would_be_awaited(const Agent& agent) const {
-  const int gone = losing_ + (agent.silent_since ? 0 : 1);
-  return in<Running>() != nullptr && roster_.heard() - gone < terms().nodes_min;
-}
-
 // The answer to the question comes from an agent that has stayed on this link; what it had sent
 // before is no proof of that.
 void Run::await_silent(Running& running) {
@@ -336,18 +282,12 @@ void Run::await_silent(Running& running) {
   for (auto at = std::find_if(agents.begin(), end, [](const Agent* one) { return one->call == 0; });
        at != end; ++at) {
     Agent& agent = **at;
-    agent.call = next_question();
+    agent.call = out_.next_question();
     forget_quiet(agent);
     out_.send(agent.link, Beat{agent.call});
     if (!running.return_deadline) running.return_deadline = now_ + terms().join_timeout;
     announcer_.request(now_);
   }
-}
-
-/// It has answered on the link that it had.
-void Run::end_silence(Agent& agent) {
-  authority_.hear(agent);
-  come_back(agent);
 }
 
 // With it there may be enough nodes to continue without the others.
@@ -365,29 +305,6 @@ void Run::come_back(Agent& agent) {
   running->return_deadline.reset();
   announcer_.cancel();
   for (const Agent* one : roster_.by_silence()) out_.send(one->link, waiting(back));
-}
-
-/// A node that is started again has the node rank of the silent one.
-void Run::replace_silent(const Hello& hello) {
-  if (!hello.node_rank) return;
-  Agent* holder = roster_.by_node_rank(*hello.node_rank);
-  if (holder != nullptr) lose(*holder, silence_of(*holder), LinkEnd::kOpen);
-}
-
-std::string Run::silence_of(const Agent& agent) const {
-  const Duration silence = now_ - agent.silent_since.value_or(agent.heard);
-  const bool was_awaited = agent.call != 0;
-  return was_awaited ? reasons::silent_for(silence) : reasons::silent(terms());
-}
-
-/// What the round waits for.
-std::string Run::awaited_text() const {
-  std::vector<std::string> hosts;
-  const auto& agents = roster_.by_silence();
-  const auto end = std::next(agents.begin(), roster_.silent());
-  std::transform(agents.begin(), end, std::back_inserter(hosts),
-                 [](const Agent* agent) { return agent->host(); });
-  return reasons::silent_nodes_awaited(hosts, terms());
 }
 
 }  // namespace ddprun::round

@@ -12,22 +12,12 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-/// All that claimed the run which this one was to continue have gone before a round was formed
-/// here: it may have been the word of a stranger.
-void Run::forget_taken_up(const std::vector<Agent*>& members) {
-  if (counters_.rounds > 0 || !rounds_.was_taken_up()) return;
-  const bool has_member = std::any_of(members.begin(), members.end(), [this](const Agent* member) {
-    return rounds_.shows(*member);
-  });
-  if (has_member) return;
-  rounds_.forget_taken_up();
-  restarts_.forget_told(agreement_.restarts_before());
-}
-
 void Run::weigh_claim(Agent& agent, const Claim& claim) {
   if (rounds_.is_of_run(agent, claim)) return take_claim(agent, claim);
   rounds_.lift(claim.stamp.number);
-  if (is_active(claim.state)) note_stray(agent, claim.stamp.number);
+  if (!is_active(claim.state)) return;
+  agent.stray = claim.stamp.number;  // its workers are in no round of this run: none waits for them
+  strays_.emplace(agent.arrival, &agent);
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {
@@ -78,35 +68,25 @@ void Run::continue_from(const RoundStamp& stamp, const ClaimedPlaces& places) {
     const bool counts = agent->last.number > Round(0) && rounds_.is_of_run(*agent);
     if (counts) restarts_.believe(places.restarts(agent->last), agent->last, most);
   }
-  disown_all();
+  disown_strangers();
 }
 
-/// All that nothing shows to have been in a round of the run.
-void Run::disown_all() {
+/// Agents that nothing shows to have been in a round of the run are nodes that join, if they are
+/// here themselves.
+void Run::disown_strangers() {
   const std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   for (Agent* agent : agents) {
-    if (agent->last.number > Round(0) && !rounds_.is_of_run(*agent)) disown(*agent);
+    if (agent->last.number == Round(0) || rounds_.is_of_run(*agent)) continue;
+    if (agent->link == kNoLink) {
+      forget(*agent);
+      continue;
+    }
+    if (is_active(agent->state)) {
+      agent->stray = agent->runs;
+      strays_.emplace(agent->arrival, agent);
+    }
+    roster_.forget_claim(*agent);
   }
-}
-
-/// It claimed a round of no run that is here: a node that joins, if it is here itself.
-void Run::disown(Agent& agent) {
-  if (agent.link == kNoLink) return forget(agent);
-  if (is_active(agent.state)) note_stray(agent, agent.runs);
-  agent.last = {};
-  agent.group_rank = -1;
-  agent.placement = {};
-  agent.succession = {};
-  agent.runs = agent.left = Round(0);
-  agent.settled = agent.cut_short = agent.failed_heard = false;
-  agent.failure.reset();
-  roster_.set_state(agent, NodeState::kIdle);
-}
-
-/// Its workers are in no round of this run. Nothing waits for them to end.
-void Run::note_stray(Agent& agent, Round round) {
-  agent.stray = round;
-  strays_.emplace(agent.arrival, &agent);
 }
 
 // Last in a step: agents that still have workers of another round and got no new one.
@@ -121,14 +101,6 @@ void Run::stop_strays() {
       send_stop(*agent, reasons::stray(agent->last.number));
     }
   }
-}
-
-// An agent knows of a round that this coordinator does not: its members have time to reconnect.
-void Run::begin_rebuilding(Round heard_of) {
-  why_ = reasons::awaiting_return(heard_of);
-  const Duration wait =
-      authority_.is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
-  enter(Rebuilding{now_ + wait});
 }
 
 void Run::settle(Rebuilding& rebuilding) {
@@ -150,11 +122,18 @@ void Run::settle(Rebuilding& rebuilding) {
   const int missing = places.size() - places.here();
   if (places.here() == 0 && !rounds_.is_proven(claimed, "")) {  // of one that has gone
     rounds_.form(roster_);
-    disown_all();
+    disown_strangers();
     return end_round(reasons::not_rebuilt(claimed.number, missing, waited));
   }
   const bool known = claimed == rounds_.last() && rounds_.is_incomplete();
-  remember_claims(claimed);
+  if (authority_.is_shared() && authority_.base().number == Round(0)) {
+    // Its members can decide what follows it, when enough of them are here.
+    const ClaimedRound* members = roster_.claims().find(claimed);
+    if (members != nullptr) {
+      rounds_.set_origin(members->succession.origin);
+      authority_.measure_by(*members, roster_);
+    }
+  }
   continue_from(claimed, places);
   rounds_.set_incomplete(known);
   rounds_.set_others_unknown(!known);
@@ -210,7 +189,7 @@ void Run::adopt(const ClaimedPlaces& places) {
   auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
   if (authority_.is_shared()) {
     authority_.adopt_round(rounds_.last(), members);
-    tell_settled(running.round);  // which also says where the run is coordinated now
+    running.round.tell_settled(out_);  // which also says where the run is coordinated now
     // A candidate's own node takes heartbeats alone for no answer.
     for (const Agent* member : members) {
       if (member->hello.runs_coordinator) out_.send(member->link, Settled{rounds_.last()});
@@ -221,12 +200,8 @@ void Run::adopt(const ClaimedPlaces& places) {
   if (failed != nullptr) return on_failure(*failed);
   if (was_stopping) return end_round(reasons::was_stopping(rounds_.last().number));
   check_success();
-  if (in<Running>() != nullptr) greet_newcomers();
-}
-
-/// Nodes that came while members were awaited.
-void Run::greet_newcomers() {
-  for (Agent* agent : roster_.by_silence()) {
+  if (in<Running>() == nullptr) return;
+  for (Agent* agent : roster_.by_silence()) {  // nodes that came while members were awaited
     if (!is_member(*agent) && agent->link != kNoLink) greet(*agent);
   }
 }
@@ -276,14 +251,17 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
   }
   rebuilding.majority_until.reset();
   if (!authority_.is_candidate()) return false;
-  if (is_due(rebuilding.deadline)) abdicate();
+  if (!is_due(rebuilding.deadline)) return true;
+  const Duration waited = candidate_wait(terms());
+  enter(Rebuilding{now_ + waited});
+  out_.add(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
   return true;
 }
 
 /// This coordinator decides what follows the round. `was_awaited`: and has told so.
 void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
   take_up(claimed);
-  if (all_here_succeeded()) {
+  if (rounds_.has_succeeded_here(roster_)) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
   }
@@ -296,54 +274,12 @@ void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
 }
 
 void Run::take_up(const ClaimedRound& claimed) {
-  measure_by(claimed);
+  rounds_.set_origin(claimed.succession.origin);
+  authority_.measure_by(claimed, roster_);
   const auto* rebuilding = in<Rebuilding>();
   continue_from(claimed.stamp, rebuilding != nullptr ? rebuilding->places : ClaimedPlaces());
   rounds_.set_incomplete(true);
   rounds_.set_others_unknown(claimed.cut_short == 0);
-}
-
-void Run::abdicate() {
-  const Duration waited = candidate_wait(terms());
-  enter(Rebuilding{now_ + waited});
-  out_.add(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
-}
-
-/// A member has taken on the live round.
-void Run::count_answer(Agent& agent) {
-  auto* running = in<Running>();
-  const bool first = !agent.answered;
-  live_round()->answered(agent);
-  if (!agent.silent_since) authority_.take_claim(agent, live_round()->stamp());
-  if (!first || running == nullptr || !agent.succession.has_vote) return;
-  if (authority_.vote()) tell_settled(running->round);
-}
-
-void Run::tell_settled(const LiveRound& round) {
-  for (const Agent* member : round.members()) {
-    if (member != nullptr && may_follow(*member)) out_.send(member->link, Settled{round.stamp()});
-  }
-}
-
-/// Its members can decide what follows it, when enough of them are here.
-void Run::remember_claims(const RoundStamp& stamp) {
-  if (!authority_.is_shared() || authority_.base().number > Round(0)) return;
-  const ClaimedRound* claimed = roster_.claims().find(stamp);
-  if (claimed != nullptr) measure_by(*claimed);
-}
-
-void Run::measure_by(const ClaimedRound& claimed) {
-  rounds_.set_origin(claimed.succession.origin);
-  authority_.measure_by(claimed, roster_);
-}
-
-// Its kernel has closed the link, without a word that it connects again, while the process could
-// not yet have taken the coordinator for lost: it has ended. After that it may be a member of
-// another coordinator's round. A stall of this process is no time in which it was heard.
-Majority::Loss Run::loss_of(const Agent& agent, bool link_gone) const {
-  const Duration surely = terms().silence_max() - terms().keep_alive_interval;
-  const bool ended = link_gone && now_ - agent.spoke < surely;
-  return ended ? Majority::Loss::kEnded : Majority::Loss::kSilent;
 }
 
 }  // namespace ddprun::round

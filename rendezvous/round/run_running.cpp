@@ -14,16 +14,26 @@ using namespace protocol;
 // Newcomers are admitted once all members have answered: any number that join together cost one
 // round. After a stall their hellos are read in any order with successes that came before them.
 void Run::settle(Running& running) {
-  if (is_due(running.question_deadline)) withdraw_questions(running);
-  if (is_due(running.answer_deadline)) return drop_unanswering(running);
-  settle_hang(running);
-  if (in<Running>() == nullptr) return;
+  if (is_due(running.question_deadline)) running.withdraw_questions();
+  if (is_due(running.answer_deadline)) {
+    const Round round = rounds_.last().number;
+    for (Agent* agent : running.take_unanswering(duplicates_, now_)) drop(*agent, round);
+    return;
+  }
+  if (const Agent* agent = running.settle_hang(is_due(running.hang_deadline), now_, out_)) {
+    const std::vector<Stopped> given_up = std::move(running.given_up);
+    on_failure(*agent);
+    auto* stopping = in<Stopping>();
+    if (stopping == nullptr) return;
+    for (const Stopped& stopped : given_up) stopping->count(stopped);
+    return;
+  }
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0 &&
                        roster_.silent() == 0;
   if (!newcomers || !settled || unread_) return;
-  const std::vector<std::string> hosts = welcome_newcomers(running);
+  const std::vector<std::string> hosts = running.newcomers(roster_, join_pace_, now_);
   if (!hosts.empty()) end_round(reasons::joined(hosts));
 }
 
@@ -38,24 +48,6 @@ bool Run::completes_interrupted(const Agent& agent, const Report& report) {
   if (round == nullptr) return false;
   finish(Done{kExitSuccess, reasons::success(round->world_size, round->nodes, restarts_.used())});
   return true;
-}
-
-void Run::drop_unanswering(Running& running) {
-  running.answer_deadline.reset();
-  const std::string evidence = reasons::not_answering(rounds_.last().number, kAnswerMax);
-  std::vector<Agent*> silent;
-  for (Agent* agent : running.round.members()) {
-    if (agent == nullptr || agent->answered || agent->silent_since) continue;
-    if (duplicates_.waits(agent->hello.agent)) {
-      running.answer_deadline = now_ + kDuplicateMax;  // it may be back, and has its time again
-    } else {
-      silent.push_back(agent);
-    }
-  }
-  for (Agent* agent : silent) {
-    send_refusal(*agent, evidence);
-    lose(*agent, evidence, LinkEnd::kOpen);
-  }
 }
 
 // The fence: only the last round an agent was given counts, and it moves the run only while that
@@ -74,8 +66,18 @@ void Run::take(Agent& agent, const Report& report) {
   const bool news = report.state != agent.state && !told_to_stop && !succeeded;
   if (news) roster_.set_state(agent, report.state);
   hear_of_left(agent, report.state, report.round);
-  LiveRound* round = is_member(agent) ? live_round() : nullptr;
-  if (report.state == NodeState::kSucceeded) succeed_before_stop(agent);
+  LiveRound* round = is_member(agent) ? live_round(state_) : nullptr;
+  auto* running = in<Running>();
+  auto* stopping = in<Stopping>();
+  // Its workers had exited with 0 when the stop reached it. If all nodes say so, nothing was
+  // stopped.
+  const bool succeeds_before_stop = report.state == NodeState::kSucceeded &&
+                                    agent.state == NodeState::kStopping && round != nullptr &&
+                                    stopping != nullptr && !stopping->verdict.failure;
+  if (succeeds_before_stop) {
+    roster_.set_state(agent, NodeState::kSucceeded);
+    round->succeeded(agent);
+  }
   if (report.state == NodeState::kRunning && news) {
     agent.running_at = now_;
     if (round != nullptr) round->runs(now_);
@@ -87,17 +89,30 @@ void Run::take(Agent& agent, const Report& report) {
     roster_.recount(agent);
     if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
-    if (gave_up(agent)) return forget_quiet(agent);
+    if (running != nullptr && running->gave_up(agent)) return running->hang.forget(agent.arrival);
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
   }
-  const bool runs = in<Running>() != nullptr;
-  const bool all_run = runs && roster_.starting() == 0;
+  const bool all_run = running != nullptr && roster_.starting() == 0;
   if (all_run && !restarts_.has_answered(rounds_.last())) restarts_.forget_answered();
   if (round == nullptr) return;
   count_answer(agent);
-  if (!runs || !news) return;
+  if (running == nullptr || !news) return;
   if (report.state == NodeState::kFailed) return on_failure(agent);
-  if (report.state == NodeState::kSucceeded) on_success(agent);
+  if (report.state != NodeState::kSucceeded) return;
+  running->hang.succeeded(agent.arrival, now_);
+  round->succeeded(agent);
+  if (round->all_succeeded()) return check_success();
+  out_.send(agent.link, waiting(reasons::finishing(round->finished(), round->nodes())));
+}
+
+/// A member has taken on the live round.
+void Run::count_answer(Agent& agent) {
+  LiveRound& round = *live_round(state_);
+  const bool first = !agent.answered;
+  round.answered(agent);
+  if (!agent.silent_since) authority_.take_claim(agent, round.stamp());
+  if (!first || in<Running>() == nullptr || !agent.succession.has_vote) return;
+  if (authority_.vote()) round.tell_settled(out_);
 }
 
 void Run::on_failure(const Agent& agent) {
@@ -106,40 +121,11 @@ void Run::on_failure(const Agent& agent) {
   if (restarts_.has_answered(agent.last)) {
     return end_round(reasons::restart(exit, restarts_.used(), terms(), Duration(0)));
   }
-  auto no_restart = restarts_.answer({now_, agent.hello.agent, exit, round}, lived(), terms());
+  auto no_restart =
+      restarts_.answer({now_, agent.hello.agent, exit, round}, lived(state_, now_), terms());
   if (no_restart) return finish_failed(std::move(*no_restart), now_);
-  end_round(reasons::restart(exit, restarts_.used(), terms(), restarts_.delay()), restart_at());
-}
-
-/// How long a round of another coordinator lived is not known: no reason to delay a restart.
-Duration Run::lived() const {
-  const LiveRound* round = live_round();
-  return round != nullptr ? round->lived(now_) : Duration::max();
-}
-
-/// When the next round may start at the soonest.
-Deadline Run::restart_at() const {
-  const Duration delay = restarts_.delay();
-  return delay.count() > 0 ? Deadline(now_ + delay) : std::nullopt;
-}
-
-/// Its workers had exited with 0 when the stop reached it. If all nodes say so, nothing was
-/// stopped.
-void Run::succeed_before_stop(Agent& agent) {
-  auto* stopping = in<Stopping>();
-  const bool counts = stopping != nullptr && !stopping->verdict.failure && is_member(agent);
-  if (!counts || agent.state != NodeState::kStopping) return;
-  roster_.set_state(agent, NodeState::kSucceeded);
-  stopping->round.succeeded(agent);
-}
-
-void Run::on_success(Agent& agent) {
-  auto& running = *in<Running>();
-  LiveRound& round = running.round;
-  running.hang.succeeded(agent.arrival, now_);
-  round.succeeded(agent);
-  if (round.all_succeeded()) return check_success();
-  out_.send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
+  end_round(reasons::restart(exit, restarts_.used(), terms(), restarts_.delay()),
+            restarts_.restart_at(now_));
 }
 
 void Run::check_success() {
@@ -166,31 +152,14 @@ bool Run::succeeds_with(const std::vector<Received>& reports) const {
   return round.finished() + more >= round.nodes();
 }
 
-// An answer comes behind all that its node said before. Who has succeeded has nothing to add.
-void Run::ask(Running& running) {
-  const int question = next_question();
-  for (Agent* member : running.round.members()) {
-    if (member == nullptr || member->silent_since) continue;  // it is not waited for
-    if (member->state == NodeState::kSucceeded) continue;
-    running.round.ask(*member, question);
-    out_.send(member->link, Beat{question});
-  }
-  running.question_deadline = now_ + kAnswerMax;
-}
-
-// Who does not answer may be suspended, and has the silence limit; who leaves does not wait for it.
-void Run::withdraw_questions(Running& running) {
-  running.question_deadline.reset();
-  for (Agent* member : running.round.members()) {
-    if (member != nullptr) running.round.echoed(*member, member->question);
-  }
-}
-
 void Run::take(Agent& agent, const Beat& beat) {
   if (!beat.echo) return out_.send(agent.link, Beat{});
-  disprove_duplicate(agent, *beat.echo);
-  if (agent.silent_since && agent.call == *beat.echo) end_silence(agent);
-  if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
+  if (duplicates_.disprove(agent, *beat.echo, out_)) ++counters_.refusals;
+  if (agent.silent_since && agent.call == *beat.echo) {  // on the link that it had
+    authority_.hear(agent);
+    come_back(agent);
+  }
+  if (is_member(agent)) live_round(state_)->echoed(agent, *beat.echo);
 }
 
 // A member that has no workers any more, though none failed and no stop was sent, would leave the
@@ -210,15 +179,15 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   }
   const bool succeeded = agent.state == NodeState::kSucceeded;
   auto* running = in<Running>();
-  if (running != nullptr && is_member(agent) && gave_up(agent)) {
+  if (running != nullptr && running->gave_up(agent)) {
     roster_.set_state(agent, NodeState::kStopped);
     return running->given_up.push_back(stopped);
   }
   if (running != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
     if (agent.leave) return;  // it stops its own, and is let go soon
-    restarts_.pace(lived());
-    return end_round(reasons::ended_early(describe(agent, "")), restart_at());
+    restarts_.pace(lived(state_, now_));
+    return end_round(reasons::ended_early(describe(agent, "")), restarts_.restart_at(now_));
   }
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
@@ -230,7 +199,7 @@ void Run::take(Agent& agent, const Stopped& stopped) {
 }
 
 // A scheduler that signals every node must not make a signal of each node's: all workers get one.
-void Run::take(const Agent& agent, const PassSignal& passed) {
+void Run::take(Agent& agent, const PassSignal& passed) {
   const auto* running = in<Running>();
   const bool current = running != nullptr && running->round.has(agent) &&
                        passed.round == running->round.stamp().number;
@@ -264,58 +233,6 @@ void Run::take(Agent& agent, const Quiet& quiet) {
     return;
   }
   running->hang.says(agent.arrival, {quiet.lasts, *terms().hang_timeout, quiet.echo}, now_);
-}
-
-void Run::settle_hang(Running& running) {
-  switch (running.hang.next(running.round.nodes() - running.round.finished())) {
-    case HangCheck::Order::kNothing:
-      break;
-    case HangCheck::Order::kLook:
-      running.hang.asked(next_question(), now_);
-      return order_hang(running, questions_);
-    case HangCheck::Order::kGiveUp:
-      running.hang_deadline = now_ + kGiveUpMax;
-      return order_hang(running, std::nullopt);
-  }
-  const bool given_up = running.hang.gives_up() && !running.hang.waits();
-  if (given_up || is_due(running.hang_deadline)) end_hang(running);
-}
-
-void Run::order_hang(const Running& running, std::optional<int> question) {
-  for (const Agent* member : running.round.members()) {
-    const bool runs = member != nullptr && member->state == NodeState::kRunning;
-    if (runs) out_.send(member->link, Hang{running.round.stamp().number, question});
-  }
-}
-
-/// As it was ordered to. The others save their stacks, too, before the round ends.
-bool Run::gave_up(const Agent& agent) const {
-  const auto* running = in<Running>();
-  return running != nullptr && running->round.has(agent) && running->hang.gives_up() &&
-         agent.failure && agent.failure->given_up;
-}
-
-void Run::end_hang(Running& running) {
-  std::vector<Agent*> nodes;
-  std::vector<WorkerExit> exits;
-  for (Agent* member : running.round.members()) {
-    const bool gave_up = member != nullptr && member->failure && member->failure->given_up;
-    if (!gave_up) continue;
-    nodes.push_back(member);
-    exits.push_back(*member->failure);
-  }
-  const std::vector<Stopped> given_up = std::exchange(running.given_up, {});
-  running.hang.begin_again();
-  running.hang_deadline.reset();
-  if (nodes.empty()) return;  // their links broke, or their ranks ended for other reasons
-  const std::size_t first = merge_hangs(exits);
-  Agent& agent = *nodes[first];
-  *agent.failure = exits[first];
-  running.round.add({now_, agent.hello.agent, exits[first], running.round.stamp().number});
-  on_failure(agent);
-  auto* stopping = in<Stopping>();
-  if (stopping == nullptr) return;
-  for (const Stopped& stopped : given_up) stopping->count(stopped);
 }
 
 /// What it says next comes over another link, or never.
