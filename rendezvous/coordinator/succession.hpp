@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "rendezvous/round/succession.hpp"
+#include "rendezvous/round/authority.hpp"
 
 namespace ddprun::coordinator {
 

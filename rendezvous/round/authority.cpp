@@ -9,6 +9,14 @@ namespace ddprun::round {
 
 using namespace protocol;
 
+bool may_lead(const Lead& lead, const KnownRun& known) {
+  const std::string own = name_of_origin(known.origin);
+  if (!own.empty() && name_of_origin(lead.origin) == own) return true;
+  const bool is_fixed = known.terms.nodes_min == known.terms.nodes_max;
+  if (is_fixed && known.has_round) return false;
+  return lead.fingerprint == command_key(known.terms, known.fingerprint);
+}
+
 void Majority::settle(const Base& base) {
   members_.clear();
   for (const Agent* agent : base.voters) {
@@ -128,7 +136,7 @@ int Authority::ended_of(const ClaimedRound& claimed) const {
 
 std::optional<ClaimedRound> Authority::majority_round(const Claims& claims) const {
   for (const auto& [key, claimed] : claims.rounds()) {
-    if (is_majority(claimed, ended_of(claimed))) return claimed;
+    if (claimed.has_majority(ended_of(claimed))) return claimed;
   }
   return std::nullopt;
 }
@@ -143,7 +151,7 @@ std::optional<ClaimedRound> Authority::newer_round(const Claims& claims) const {
 }
 
 void Authority::measure_by(const ClaimedRound& claimed, const Roster& roster) {
-  Majority::Base base{claimed.stamp, members_of(claimed, roster), 0, ended_of(claimed),
+  Majority::Base base{claimed.stamp, roster.members_of(claimed.stamp), 0, ended_of(claimed),
                       Majority::By::kCandidate};
   if (!claimed.settled()) {
     // Its coordinator may measure by the round before it still: who had no vote on it has none now.

@@ -13,9 +13,51 @@
 
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/rounds.hpp"
-#include "rendezvous/round/succession.hpp"
 
 namespace ddprun::round {
+
+/// What a coordinator knows of those before it and after it, in runs in which the node that
+/// coordinates may be lost.
+struct SuccessionOptions {
+  bool exists = false;       // other nodes may coordinate the run
+  bool at_endpoint = false;  // this coordinator listens where the run's endpoint is
+  /// Set if this one comes after a coordinator that was lost: it decides nothing without a
+  /// majority.
+  struct Candidate {
+    std::string ended_author;  // of the rounds whose coordinator has ended for sure; else empty
+    std::string why;           // for people: what became of it
+    std::string origin;        // of the run, as the node of this one was told; empty: it was not
+  };
+  std::optional<Candidate> candidate{};
+};
+
+/// What a coordinator, or a node that comes to it, knows of its run when it hears a `lead`.
+struct KnownRun {
+  const protocol::Terms& terms;
+  const std::string& fingerprint;
+  const std::string& origin;  // empty: not known
+  bool has_round = false;
+};
+
+/// Whether who says `lead`, without a secret, may coordinate that run: it was told the origin, as
+/// only members of rounds are; or it shows what a node that joins shows, where a node that joins
+/// could do as much. In a run of a fixed number of nodes that has a round it could not.
+[[nodiscard]] bool may_lead(const protocol::Lead& lead, const KnownRun& known);
+
+/// What nodes of a run that knows no round yet have in common; "": their commands may differ.
+[[nodiscard]] inline std::string command_key(const protocol::Terms& terms,
+                                             const std::string& fingerprint) {
+  return terms.commands_may_differ ? "" : fingerprint;
+}
+
+/// A candidate waits so long for a majority: who cannot get one is back at a coordinator that was
+/// suspended before that one takes it for lost.
+[[nodiscard]] inline Duration candidate_wait(const protocol::Terms& terms) {
+  return Duration(terms.silence_max()) / 2;
+}
+
+/// The rest of a majority is waited for so long: this part of the silence limit.
+inline constexpr int kMajorityGraceShare = 10;
 
 /// Majority: which members of the last settled round can still decide what follows it, so that no
 /// two rounds ever follow the same one (docs/FAILOVER.md). Empty, it asks for nothing: before the

@@ -31,6 +31,11 @@ bool counts_failure(const Agent& agent) {
   return failed && (agent.failed_heard || !agent.succession.with_author);
 }
 
+bool ClaimedRound::has_majority(int ended) const {
+  const bool may_be_settled = !succession.after_unsettled && votes >= succession.needs;
+  return (settled() || may_be_settled) && 2 * here > size - ended;
+}
+
 void Claims::count(Agent& agent) {
   Counted now = counted_as(agent);
   if (now == agent.counted) return;

@@ -31,6 +31,9 @@ struct ClaimedRound {
   /// What listens at the run's endpoint has taken its author's port, as far as any node can tell.
   [[nodiscard]] bool is_at_endpoint() const { return at_endpoint == here; }
   [[nodiscard]] bool settled() const { return told > 0 || (here > 0 && succession.needs == 0); }
+  /// Whether no other coordinator can decide what follows it. `ended`: members that have ended for
+  /// sure, of which only its author's may be counted.
+  [[nodiscard]] bool has_majority(int ended) const;
 };
 
 /// Ranks fail when the node of the coordinator is lost, above all if it served their store: such a

@@ -7,9 +7,56 @@
 #include "base/address.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/culprit.hpp"
-#include "rendezvous/round/succession.hpp"
 
 namespace ddprun::round {
+
+namespace {
+
+/// How an agent on the coordinator's machine reached it proves nothing about other machines.
+bool is_beside_coordinator(const Agent& agent) {
+  const Peer& peer = agent.peer;
+  const bool same_host = !peer.address.empty() && peer.address == peer.local_address;
+  return same_host || agent.hello.runs_coordinator || is_loopback_literal(peer.address);
+}
+
+/// Behind a forwarded address the coordinator's socket has another one than the agent connected to.
+const std::string& reached_by(const Agent& agent) {
+  return agent.hello.reached.empty() ? agent.peer.local_address : agent.hello.reached;
+}
+
+/// What its user gave is none of its interfaces' addresses.
+bool is_forwarded(const Agent& agent) {
+  const auto& own = agent.hello.addresses;
+  const std::string& given = agent.hello.address;
+  return !given.empty() && !own.empty() && !is_loopback_literal(given) &&
+         std::find(own.begin(), own.end(), given) == own.end();
+}
+
+/// The address of the coordinator's machine at which the first remote member's connection arrived;
+/// empty: there is none. Processes of that machine use it, too.
+[[nodiscard]] std::string shared_address(const std::vector<Agent*>& members) {
+  for (const Agent* member : members) {
+    if (member == nullptr || is_beside_coordinator(*member)) continue;
+    const std::string& own = member->peer.local_address;
+    if (!is_link_local_literal(own)) return own;  // which needs the zone of each host
+  }
+  return "";
+}
+
+/// Where `receiver` reaches what `agent` listens for. `shared`: see shared_address(). Other agents
+/// reach an agent beside the coordinator where they reach the coordinator.
+[[nodiscard]] std::string address_for(const Agent& receiver, const Agent& agent,
+                                      const std::string& shared) {
+  // A node may not reach itself through it.
+  if (&receiver == &agent && is_forwarded(agent)) return agent.hello.addresses.front();
+  if (!agent.hello.address.empty()) return agent.hello.address;
+  if (!is_beside_coordinator(agent)) return agent.peer.address;
+  if (!is_beside_coordinator(receiver)) return reached_by(receiver);
+  if (!shared.empty()) return shared;
+  return reached_by(receiver).empty() ? agent.peer.address : reached_by(receiver);
+}
+
+}  // namespace
 
 std::vector<Placement> assign_ranks(const std::vector<Agent*>& members) {
   std::vector<Slot> slots;
@@ -64,7 +111,7 @@ void LiveRound::succeeded(Agent& agent) {
 
 void LiveRound::tell_settled(Outbox& out) const {
   for (const Agent* member : members_) {
-    if (member != nullptr && may_follow(*member)) {
+    if (member != nullptr && member->may_follow()) {
       out.send(member->link, protocol::Settled{stamp()});
     }
   }
@@ -82,7 +129,7 @@ bool LiveRound::can_follow(const Agent& own) const {
     if (member == nullptr || member == &own || member->link == kNoLink) continue;
     if (member->silent_since) continue;
     ++here;
-    has_successor = has_successor || may_follow(*member);
+    has_successor = has_successor || member->may_follow();
   }
   return has_successor && 2 * here > nodes() - (has(own) ? 1 : 0);
 }
@@ -152,7 +199,15 @@ std::vector<std::string> LiveRound::store_peers() const {
 }
 
 std::vector<protocol::Successor> LiveRound::successors_for(const Agent& receiver) const {
-  return round::successors_for(receiver, members_, shared_address_);
+  std::vector<protocol::Successor> successors;
+  for (const Agent* member : members_) {
+    if (successors.size() == protocol::kSuccessorsMax) break;
+    if (member == nullptr || !member->may_follow()) continue;
+    successors.push_back({member->group_rank, member->host(),
+                          address_for(receiver, *member, shared_address_),
+                          member->hello.standby_port});
+  }
+  return successors;
 }
 
 }  // namespace ddprun::round

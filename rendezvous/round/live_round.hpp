@@ -77,7 +77,7 @@ class LiveRound {
   [[nodiscard]] Duration lived(TimePoint now) const { return now - running_since_; }
   [[nodiscard]] const std::optional<Failure>& first_failure() const { return first_failure_; }
   [[nodiscard]] protocol::StartRound message_for(const Agent& member) const;
-  /// Who follows the coordinator, for a member or a node that waits.
+  /// The nodes that follow the coordinator, as a member or a node that waits reaches them.
   [[nodiscard]] std::vector<protocol::Successor> successors_for(const Agent& receiver) const;
 
  private:

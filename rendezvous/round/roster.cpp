@@ -173,4 +173,11 @@ Agent* Roster::by_node_rank(int node_rank) const {
   return found == node_ranks_.end() ? nullptr : found->second;
 }
 
+std::vector<Agent*> Roster::members_of(const protocol::RoundStamp& stamp) const {
+  std::vector<Agent*> members;
+  std::copy_if(silence_.begin(), silence_.end(), std::back_inserter(members),
+               [&](const Agent* agent) { return agent->counted.is_here && agent->last == stamp; });
+  return members;
+}
+
 }  // namespace ddprun::round

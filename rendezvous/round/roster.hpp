@@ -53,6 +53,10 @@ struct Agent {
   Claims::Counted counted{};  // by the roster
 
   [[nodiscard]] const std::string& host() const { return hello.host; }
+  /// Whether its node can coordinate the run after this coordinator.
+  [[nodiscard]] bool may_follow() const {
+    return hello.standby_port != 0 && !hello.runs_coordinator;
+  }
 };
 
 /// Whether workers may still be alive.
@@ -107,6 +111,8 @@ class Roster {
   /// Agents whose workers were not all started: those of the round before may still be ending.
   [[nodiscard]] int starting() const { return starting_; }
   [[nodiscard]] const Claims& claims() const { return claims_; }
+  /// Of a claimed round, those that are connected, longest silent first.
+  [[nodiscard]] std::vector<Agent*> members_of(const protocol::RoundStamp& stamp) const;
 
  private:
   std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;

@@ -277,14 +277,12 @@ bool Run::must_await_silent(const Running& running) const {
 // The answer to the question comes from an agent that has stayed on this link; what it had sent
 // before is no proof of that.
 void Run::await_silent(Running& running) {
-  const auto& agents = roster_.by_silence();
-  const auto end = std::next(agents.begin(), roster_.silent());
-  for (auto at = std::find_if(agents.begin(), end, [](const Agent* one) { return one->call == 0; });
-       at != end; ++at) {
-    Agent& agent = **at;
-    agent.call = out_.next_question();
-    forget_quiet(agent);
-    out_.send(agent.link, Beat{agent.call});
+  for (Agent* agent : roster_.by_silence()) {
+    if (!agent->silent_since) break;  // nor are those behind it
+    if (agent->call != 0) continue;
+    agent->call = out_.next_question();
+    running.hang.forget(agent->arrival);
+    out_.send(agent->link, Beat{agent->call});
     if (!running.return_deadline) running.return_deadline = now_ + terms().join_timeout;
     announcer_.request(now_);
   }

@@ -265,7 +265,7 @@ void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
   }
-  const std::vector<Agent*> here = members_of(claimed, roster_);
+  const std::vector<Agent*> here = roster_.members_of(claimed.stamp);
   const auto failed = std::find_if(here.begin(), here.end(), [was_awaited](const Agent* agent) {
     return agent->failure && (was_awaited || counts_failure(*agent));
   });

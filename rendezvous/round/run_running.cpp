@@ -203,11 +203,7 @@ void Run::take(Agent& agent, const PassSignal& passed) {
   const auto* running = in<Running>();
   const bool current = running != nullptr && running->round.has(agent) &&
                        passed.round == running->round.stamp().number;
-  if (!current) {
-    ++counters_.stale;
-    return;
-  }
-  if (!may_be_passed_on(passed.signal)) {
+  if (!current || !may_be_passed_on(passed.signal)) {
     ++counters_.stale;
     return;
   }
