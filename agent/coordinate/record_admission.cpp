@@ -1,6 +1,6 @@
 #include "agent/coordinate/record_admission.hpp"
 
-#include "rendezvous/round/record.hpp"
+#include "rendezvous/round/admission.hpp"
 
 namespace ddprun {
 

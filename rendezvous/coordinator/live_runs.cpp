@@ -17,7 +17,7 @@
 #include "base/printable.hpp"
 #include "base/private_file.hpp"
 #include "base/random_uuid.hpp"
-#include "rendezvous/round/record.hpp"
+#include "rendezvous/round/rounds.hpp"
 
 namespace ddprun::coordinator {
 

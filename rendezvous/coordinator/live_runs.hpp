@@ -1,7 +1,7 @@
 // LiveRuns: which runs of a daemon have a round, kept in a file while there are any, so that a
 // daemon that is started again tells the members of their rounds from strangers. For each run the
 // file has its lineage, a random name that the authors of the run's rounds have in common
-// (round/record.hpp): a member shows it with its claim, and no other process was told it.
+// (round/rounds.hpp): a member shows it with its claim, and no other process was told it.
 //
 // Thread rule: the io_context's thread; the file is written on the DiskThread.
 #pragma once

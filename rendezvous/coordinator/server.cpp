@@ -11,7 +11,6 @@
 #include "base/assert.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
-#include "rendezvous/round/record.hpp"
 
 namespace ddprun::coordinator {
 

@@ -8,7 +8,7 @@
 #include "base/utf8.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/reasons.hpp"
-#include "rendezvous/round/record.hpp"
+#include "rendezvous/round/rounds.hpp"
 
 namespace ddprun::round {
 namespace {
@@ -68,6 +68,26 @@ constexpr const char* kDifferentCommands =
 
 [[nodiscard]] bool has_other_nodes(const Terms& theirs, const Terms& ours) {
   return theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max;
+}
+
+RunTerms run_terms_of(const RunId& run, const RunRecord::Agreed& agreed) {
+  return {run, agreed.terms, agreed.fingerprint, "", agreed.host, agreed.address};
+}
+
+/// Of the run that the record is of, unless that is over or has had no round.
+std::optional<RunTerms> standing_terms(const RunId& run, const RunRecord& record) {
+  if (record.over || !record.agreed) return std::nullopt;
+  return run_terms_of(run, *record.agreed);
+}
+
+/// Whether the agent was in this run or in one before it. A round is of it by its number, since a
+/// later run has higher ones; or by its author, of which the verdict's coordinator may not have
+/// known the last round. Who has heard of a round only, as a spare node, has no workers.
+bool was_in(const RunRecord::Ended& ended, const protocol::Hello& hello) {
+  if (!hello.claim) return hello.seen > Round(0) && hello.seen.value() <= ended.round;
+  const protocol::RoundStamp& stamp = hello.claim->stamp;
+  const std::int64_t term = term_of_author(stamp.author);
+  return stamp.number.value() <= ended.round || (term > 0 && term <= ended.verdict.term);
 }
 
 }  // namespace
@@ -243,6 +263,33 @@ Refused refuse_node_rank(const Hello& hello, const std::string& holder_host,
           retry_after};
 }
 
+RunRecord::Agreed agreed_on(const RunTerms& run_terms) {
+  RunRecord::Agreed agreed{run_terms.terms, run_terms.fingerprint, run_terms.host,
+                           run_terms.address};
+  agreed.terms.list_begins.clear();
+  return agreed;
+}
+
+std::vector<RunRecord::Ended> ended_runs(const RunRecord& record) {
+  std::vector<RunRecord::Ended> ended = record.before;
+  if (record.over) ended.push_back({record.round, *record.over});
+  if (ended.size() > kEndedRunsMax) ended.erase(ended.begin());
+  return ended;
+}
+
+const RunRecord::Verdict* missed_verdict(const std::vector<RunRecord::Ended>& ended,
+                                         const protocol::Hello& hello) {
+  const auto run = std::find_if(ended.begin(), ended.end(),
+                                [&hello](const auto& one) { return was_in(one, hello); });
+  return run == ended.end() ? nullptr : &run->verdict;
+}
+
+std::optional<protocol::Refused> refuse_record(const protocol::Hello& hello,
+                                               const RunRecord& record) {
+  const auto run_terms = standing_terms(hello.run_id, record);
+  return run_terms ? refuse_terms(hello, *run_terms) : std::nullopt;
+}
+
 Agreement::Agreement(RunId run, std::optional<RunRecord> record)
     : run_(std::move(run)), record_(std::move(record)) {
   if (record_) ended_ = ended_runs(*record_);
@@ -267,7 +314,8 @@ void Agreement::take(const Hello& hello, const Peer& peer) {
 }
 
 void Agreement::begin_new_run(const Hello& hello) {
-  is_other_command_ = record_ && is_of_other_command(*record_, hello);
+  const bool is_over = record_ && record_->over && record_->agreed;
+  is_other_command_ = is_over && has_other_command(hello, run_terms_of(run_, *record_->agreed));
   versions_.clear();
 }
 

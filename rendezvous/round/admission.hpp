@@ -82,6 +82,21 @@ struct Difference {
                                                  const std::string& holder_host,
                                                  protocol::Milliseconds retry_after);
 
+// What a run leaves for the coordinators after it (rendezvous/protocol/run_record.hpp), and which
+// agents that concerns. docs/internals/PROTOCOL.md has the rules.
+
+[[nodiscard]] RunRecord::Agreed agreed_on(const RunTerms& run_terms);
+/// Runs that have ended, oldest first: those before the one of the record, and that one, if so.
+[[nodiscard]] std::vector<RunRecord::Ended> ended_runs(const RunRecord& record);
+/// How the run ended that this agent was in; null: it is not known to have ended, or this agent
+/// was in none. Points into `ended`.
+[[nodiscard]] const RunRecord::Verdict* missed_verdict(const std::vector<RunRecord::Ended>& ended,
+                                                       const protocol::Hello& hello);
+/// Whether this agent's terms differ from those of the run that lives: then its process may not
+/// coordinate it.
+[[nodiscard]] std::optional<protocol::Refused> refuse_record(const protocol::Hello& hello,
+                                                             const RunRecord& record);
+
 /// Versions of ddprun that differ and are noted, each once.
 inline constexpr std::size_t kVersionsMax = 8;
 
@@ -113,7 +128,7 @@ class Agreement {
   /// new.
   void take(const protocol::Hello& hello, const Peer& peer);
   void begin_new_run(const protocol::Hello& hello);
-  /// Than that of the success before.
+  /// Than that of the success that the record is of: its agents are not late for that.
   [[nodiscard]] bool is_other_command() const { return is_other_command_; }
   /// What is new about its version, for people; empty: nothing. A thousand nodes of one version are
   /// one line.

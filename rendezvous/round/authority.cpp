@@ -98,7 +98,7 @@ std::string Authority::missing_text() const {
 }
 
 std::string Authority::why_here() const {
-  return options_.candidate ? options_.candidate->why : reasons::coordinator_restarted();
+  return options_.candidate ? options_.candidate->why : reasons::kCoordinatorRestarted;
 }
 
 std::optional<Round> Authority::decides_after() const {

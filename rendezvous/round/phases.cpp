@@ -23,28 +23,7 @@ constexpr std::size_t kOthersMax = 8;
   return is_alike(one.status, line, other.status, other_line);
 }
 
-void extend_to(Deadline& deadline, TimePoint until) {
-  if (deadline) deadline = std::max(*deadline, until);
-}
-
 }  // namespace
-
-void Forming::extend(TimePoint until) {
-  extend_to(join_deadline, until);
-  extend_to(store_deadline, until);
-}
-
-void Rebuilding::extend(TimePoint until) {
-  deadline = std::max(deadline, until);
-  extend_to(return_deadline, until);
-}
-
-void Running::extend(TimePoint until) {
-  extend_to(answer_deadline, until);
-  extend_to(question_deadline, until);
-  extend_to(hang_deadline, until);
-  extend_to(return_deadline, until);
-}
 
 void Running::ask(TimePoint now, Outbox& out) {
   const int question = out.next_question();
@@ -150,10 +129,6 @@ Agent* Running::end_hang(TimePoint now) {
   agent.failure = exits[first];
   round.add({now, agent.hello.agent, exits[first], round.stamp().number});
   return &agent;
-}
-
-void Stopping::extend(TimePoint until) {
-  deadline = std::max(deadline, until);
 }
 
 void Stopping::blame(const Failure& failure) {

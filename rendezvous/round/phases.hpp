@@ -57,8 +57,8 @@ class Announcer {
 /// The deadlines of a phase. What agents owe is due only with a Tick, when everything that was
 /// received before it has been read, and a stall of the coordinator extends it.
 struct Deadlines {
-  std::array<Deadline, 4> owed{};
-  std::array<Deadline, 3> others{};
+  std::array<Deadline*, 4> owed{};
+  std::array<Deadline*, 3> others{};
 };
 
 /// How a run ended.
@@ -78,21 +78,19 @@ struct Forming {
   Agent* awaited = nullptr;       // the next rank 0, whose store is not open yet
   bool survivors_stopped = true;  // whether the agents of the ended round have their stop
 
-  [[nodiscard]] Deadlines deadlines() const {
-    return {{join_deadline, store_deadline}, {last_call, restart_at, abandoned_at}};
+  [[nodiscard]] Deadlines deadlines() {
+    return {{&join_deadline, &store_deadline}, {&last_call, &restart_at, &abandoned_at}};
   }
-  void extend(TimePoint until);
 };
 
 /// Another coordinator started a round that agents know of: waits for its members to reconnect.
 struct Rebuilding {
-  TimePoint deadline{};
+  Deadline deadline{};
   ClaimedPlaces places{};
   Deadline majority_until{};   // set while a majority of a round is here: others may follow
   Deadline return_deadline{};  // set, as `deadline`, once it waits for as long as for any node
 
-  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {majority_until}}; }
-  void extend(TimePoint until);
+  [[nodiscard]] Deadlines deadlines() { return {{&deadline, &return_deadline}, {&majority_until}}; }
 };
 
 /// A round lives.
@@ -126,10 +124,10 @@ struct Running {
   /// Orders what is next where ranks of all nodes make no progress. Returns the node with the
   /// failure of the round, once all have given theirs up, or are late; null: there is none.
   [[nodiscard]] Agent* settle_hang(bool is_late, TimePoint now, Outbox& out);
-  [[nodiscard]] Deadlines deadlines() const {
-    return {{answer_deadline, question_deadline, hang_deadline, return_deadline}, {welcome_at}};
+  [[nodiscard]] Deadlines deadlines() {
+    return {{&answer_deadline, &question_deadline, &hang_deadline, &return_deadline},
+            {&welcome_at}};
   }
-  void extend(TimePoint until);
 
  private:
   [[nodiscard]] Agent* end_hang(TimePoint now);
@@ -147,7 +145,7 @@ struct Stopping {
   std::string why_no_restart{};  // of that failure, for people
   LiveRound round{};             // whose workers end
   bool requested = false;        // a stop was: workers that handle one have time to save
-  TimePoint deadline{};
+  Deadline deadline{};
 
   /// The run ends with this failure.
   void blame(const Failure& failure);
@@ -160,8 +158,7 @@ struct Stopping {
   /// All have, or are not waited for any longer.
   void conclude(RestartCount restarts, const Roster& roster);
 
-  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
-  void extend(TimePoint until);
+  [[nodiscard]] Deadlines deadlines() { return {{&deadline}, {}}; }
 
  private:
   /// The first failure on a node, and how many of its ranks failed like that.
@@ -184,13 +181,10 @@ struct Stopping {
 /// The verdict was sent; the agents disconnect.
 struct Over {
   Ended ended;
-  TimePoint linger_until;  // agents still connected then are not waited for
-  bool finished = false;   // Finish was returned
+  Deadline linger_until;  // agents still connected then are not waited for
+  bool finished = false;  // Finish was returned
 
-  [[nodiscard]] Deadlines deadlines() const {
-    return {{}, {finished ? std::nullopt : Deadline(linger_until)}};
-  }
-  void extend(TimePoint until) { linger_until = std::max(linger_until, until); }
+  [[nodiscard]] Deadlines deadlines() { return {{finished ? nullptr : &linger_until}, {}}; }
 };
 
 /// In the order of Phase.

@@ -199,14 +199,6 @@ std::string continues_elsewhere(int nodes) {
                      : ", one of which becomes its coordinator");
 }
 
-std::string ends_everywhere() {
-  return "the run ends on every node";
-}
-
-std::string ended_with_run() {
-  return "ended with the run";
-}
-
 std::string another_version(const std::string& host, const std::string& version,
                             const std::string& first) {
   const auto named = [](const std::string& one) {
@@ -339,17 +331,9 @@ std::string late(const std::string& over, int here, int needed, Duration waited)
          "run";
 }
 
-std::string no_round_left() {
-  return "the run has used up its round numbers; start it again with all nodes";
-}
-
 std::string others_unknown(Round round, int nodes) {
   return "all ranks of round " + number(round.value()) + " on " + nodes_text(nodes) +
          " exited with code 0; the other nodes did not reconnect";
-}
-
-std::string no_node_left() {
-  return "no node of the run is left";
 }
 
 std::string signal_passed(int signal, const std::string& host) {
@@ -379,10 +363,6 @@ std::string no_majority(int here, int needed) {
 std::string no_majority_came(int here, Duration waited) {
   return "no majority of the nodes came to this one within " + duration_text(waited) + ": " +
          nodes_text(here);
-}
-
-std::string coordinator_restarted() {
-  return "the coordinator was started again";
 }
 
 }  // namespace ddprun::round::reasons

@@ -69,9 +69,9 @@ struct NodeLost {
 /// What becomes of the run without a node that leaves: for that node. `nodes`: the others.
 [[nodiscard]] std::string without_node(int nodes, const protocol::Terms& terms);
 [[nodiscard]] std::string continues_elsewhere(int nodes);
-[[nodiscard]] std::string ends_everywhere();
+inline constexpr const char* kEndsEverywhere = "the run ends on every node";
 /// Of a node that has gone when it knew the verdict.
-[[nodiscard]] std::string ended_with_run();
+inline constexpr const char* kEndedWithRun = "ended with the run";
 /// `first`: the version of the run's first agent.
 [[nodiscard]] std::string another_version(const std::string& host, const std::string& version,
                                           const std::string& first);
@@ -80,7 +80,7 @@ struct NodeLost {
 [[nodiscard]] std::string no_majority(int here, int needed);
 /// The same of a node that would coordinate the run after another one.
 [[nodiscard]] std::string no_majority_came(int here, Duration waited);
-[[nodiscard]] std::string coordinator_restarted();
+inline constexpr const char* kCoordinatorRestarted = "the coordinator was started again";
 
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
@@ -122,9 +122,10 @@ struct Absence {
 [[nodiscard]] std::string may_start_again(const RunId& run, Duration ago);
 /// Why they end: `over` is the sentence about the run.
 [[nodiscard]] std::string late(const std::string& over, int here, int needed, Duration waited);
-[[nodiscard]] std::string no_node_left();
+inline constexpr const char* kNoNodeLeft = "no node of the run is left";
 /// Their numbers are used up.
-[[nodiscard]] std::string no_round_left();
+inline constexpr const char* kNoRoundLeft =
+    "the run has used up its round numbers; start it again with all nodes";
 /// All ranks of the connected nodes have succeeded, and no other node reconnected.
 [[nodiscard]] std::string others_unknown(Round round, int nodes);
 

@@ -10,18 +10,8 @@
 namespace ddprun::round {
 
 bool is_active(protocol::NodeState state) {
-  switch (state) {
-    case protocol::NodeState::kStarting:
-    case protocol::NodeState::kRunning:
-    case protocol::NodeState::kFailed:
-    case protocol::NodeState::kStopping:
-      return true;
-    case protocol::NodeState::kIdle:
-    case protocol::NodeState::kSucceeded:
-    case protocol::NodeState::kStopped:
-      return false;
-  }
-  return false;
+  using enum protocol::NodeState;
+  return state == kStarting || state == kRunning || state == kFailed || state == kStopping;
 }
 
 void hear_of_left(Agent& agent, protocol::NodeState state, Round round) {

@@ -1,16 +1,46 @@
 #include "rendezvous/round/rounds.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/admission.hpp"
-#include "rendezvous/round/record.hpp"
 
 namespace ddprun::round {
 
 using namespace protocol;
+
+namespace {
+
+constexpr std::string_view kTermMark = "term-";
+constexpr char kLineageMark = '@';
+
+}  // namespace
+
+std::string author_name(std::int64_t term, const std::string& unique) {
+  return term > 0 ? std::string(kTermMark) + std::to_string(term) + "-" + unique : unique;
+}
+
+std::string author_of_lineage(const std::string& lineage, const std::string& unique) {
+  return unique + kLineageMark + lineage;
+}
+
+std::string_view lineage_of(const std::string& author) {
+  const auto mark = author.find(kLineageMark);
+  return mark == std::string::npos ? "" : std::string_view(author).substr(mark + 1);
+}
+
+std::int64_t term_of_author(const std::string& author) {
+  std::string_view rest = author;
+  if (!rest.starts_with(kTermMark)) return 0;
+  rest.remove_prefix(kTermMark.size());
+  std::int64_t term = 0;
+  const char* const end = rest.data() + rest.size();
+  const auto [stop, error] = std::from_chars(rest.data(), end, term);
+  return error == std::errc() && stop != end && *stop == '-' ? term : 0;
+}
 
 Rounds::Rounds(Coordinator coordinator) : coordinator_(std::move(coordinator)) {}
 

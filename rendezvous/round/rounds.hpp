@@ -11,11 +11,23 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/round/roster.hpp"
 
 namespace ddprun::round {
+
+/// The name of a coordinator process as the author of rounds: with the term in which it was
+/// elected, if it was (above 0).
+[[nodiscard]] std::string author_name(std::int64_t term, const std::string& unique);
+/// With a name that the authors before and after it have, too ("UNIQUE@LINEAGE"): a member of a
+/// round of one of them knows it.
+[[nodiscard]] std::string author_of_lineage(const std::string& lineage, const std::string& unique);
+/// Of an author; empty: it has none.
+[[nodiscard]] std::string_view lineage_of(const std::string& author);
+/// The term in which it was elected; 0: it was not.
+[[nodiscard]] std::int64_t term_of_author(const std::string& author);
 
 /// Rounds that ended before all nodes had reported, and may yet turn out to have succeeded.
 inline constexpr std::size_t kInterruptedMax = 64;

@@ -126,7 +126,10 @@ void Run::extend_deadlines_after_stall() {
   if (late <= terms().keep_alive_interval) return;
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
   const Duration window = terms().silence_max();
-  std::visit([until = now_ + window](auto& state) { state.extend(until); }, state_);
+  const Deadlines all = std::visit([](auto& state) { return state.deadlines(); }, state_);
+  for (Deadline* const owed : all.owed) {
+    if (owed != nullptr && *owed) *owed = std::max(**owed, now_ + window);
+  }
   unread_ = true;
   out_.note(Level::kWarning, reasons::suspended(late, window));
 }
@@ -183,16 +186,11 @@ void Run::arm() {
   const auto take_later = [&](const Deadline& one) {
     if (one && *one > now_) take(one);
   };
-  const Deadlines all = std::visit([](const auto& state) { return state.deadlines(); }, state_);
-  for (const Deadline& one : all.others) take_later(one);
-  for (const Deadline& one : all.owed) {
-    if (!ticked_) take(one);
-    take_later(one);
-  }
-  for (const TimePoint until : duplicates_.deadlines()) {
-    if (!ticked_) take(until);
-    take_later(until);
-  }
+  const auto take_owed = [&](const Deadline& one) { ticked_ ? take_later(one) : take(one); };
+  const Deadlines all = std::visit([](auto& state) { return state.deadlines(); }, state_);
+  for (const Deadline* one : all.others) take_later(one != nullptr ? *one : std::nullopt);
+  for (const Deadline* one : all.owed) take_owed(one != nullptr ? *one : std::nullopt);
+  for (const TimePoint until : duplicates_.deadlines()) take_owed(until);
   take_later(announcer_.due());
   const auto* over = in<Over>();
   const bool finished = over != nullptr && over->finished;

@@ -24,7 +24,6 @@
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
-#include "rendezvous/round/record.hpp"
 #include "rendezvous/round/restarts.hpp"
 #include "rendezvous/round/rounds.hpp"
 #include "rendezvous/round/status.hpp"

@@ -36,7 +36,7 @@ void Run::settle(Forming& forming) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(
         now_ + std::min<Duration>(terms().join_timeout, kAbandonedMax));
-    if (now_ >= abandoned_at) return finish(Done{kExitNodeLost, reasons::no_node_left()});
+    if (now_ >= abandoned_at) return finish(Done{kExitNodeLost, reasons::kNoNodeLeft});
     Forming empty;
     empty.abandoned_at = abandoned_at;
     empty.survivors_stopped = forming.survivors_stopped;
@@ -232,8 +232,7 @@ void Run::start_round(const NextRound& next_round) {
   }
   rounds_.form(roster_);
   if (agreement_.record()) rounds_.raise(agreement_.record()->round);
-  if (rounds_.highest().value() >= kRoundMax)
-    return finish({kExitFailure, reasons::no_round_left()});
+  if (rounds_.highest().value() >= kRoundMax) return finish({kExitFailure, reasons::kNoRoundLeft});
   StartRound start;
   const Round before = rounds_.last().number;
   start.stamp = rounds_.next();

@@ -126,7 +126,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool ends = (lives && hosts) || ((works || restarts) && too_few);
   if (lives) {
     out_.send(agent.link,
-              LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
+              LetGo{ends ? reasons::kEndsEverywhere : reasons::without_node(nodes, terms())});
   }
   remember(agent, sentence);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->places.ended(agent);
@@ -198,7 +198,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const bool overtaken = stopping != nullptr && stopping->is_explained_by(agent);
   const bool ends_round = overtaken || (running != nullptr && running->round.needs(agent));
   const std::string sentence = reasons::lost(describe(agent, evidence));
-  remember(agent, in<Over>() != nullptr ? reasons::ended_with_run() : sentence);
+  remember(agent, in<Over>() != nullptr ? reasons::kEndedWithRun : sentence);
   if (link_end == LinkEnd::kOpen) out_.close(agent.link);
   // Its kernel has closed the link, without a word that it connects again, while the process could
   // not yet have taken the coordinator for lost: it has ended. After that it may be a member of

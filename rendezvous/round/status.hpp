@@ -1,6 +1,7 @@
 // What a run looks like from outside, for GET /status and for tests. Plain data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,19 +21,8 @@ enum class Phase : std::uint8_t {
 };
 
 [[nodiscard]] constexpr const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForming:
-      return "forming";
-    case Phase::kRebuilding:
-      return "rebuilding";
-    case Phase::kRunning:
-      return "running";
-    case Phase::kStopping:
-      return "stopping";
-    case Phase::kOver:
-      return "over";
-  }
-  return "?";
+  constexpr std::array kNames{"forming", "rebuilding", "running", "stopping", "over"};
+  return kNames.at(static_cast<std::size_t>(phase));
 }
 
 struct Counters {

@@ -197,7 +197,7 @@ TEST_CASE("a node that leaves is told on how many nodes the run continues, or th
   desk.say(3, desk.report(2, NodeState::kRunning, 5103));
   desk.say(3, Leave{143, "SIGTERM received", Round(2), true});  // of at least two
   REQUIRE(desk.last<LetGo>(3));
-  CHECK(desk.last<LetGo>(3)->text == reasons::ends_everywhere());
+  CHECK(desk.last<LetGo>(3)->text == reasons::kEndsEverywhere);
   CHECK(desk.last<Stop>(1));
 }
 
