@@ -1,6 +1,6 @@
 // The phases of a run. Each owns what exists only in it, above all its deadlines: a phase is
 // entered by making its object, so nothing of the phase before is left. docs/internals/STATES.md
-// draws the transitions; Run makes them. Plain data, no thread rule.
+// draws the transitions; Run makes them. Pure, no thread rule.
 #pragma once
 
 #include <algorithm>
@@ -108,8 +108,8 @@ struct Running {
   void ask(TimePoint now, Outbox& out);
   /// What this member owes an answer to was lost with its link: its time begins again.
   void ask_again(const Agent& agent, TimePoint now, Outbox& out);
-  /// Its time is over. An agent that does not answer may be suspended, and has the silence limit; a
-  /// leave does not wait for it.
+  /// Waits for no answer any longer: an agent without one has the silence limit, and may be only
+  /// suspended.
   void withdraw_questions();
   /// Members that have not taken it on in time. One whose hello waits has its time again.
   [[nodiscard]] std::vector<Agent*> take_unanswering(const DuplicateHellos& duplicates,

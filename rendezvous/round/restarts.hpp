@@ -75,6 +75,11 @@ class Restarts {
   /// the run in between ends it with this failure.
   [[nodiscard]] const std::optional<Failure>& answered() const { return answered_; }
   void forget_answered() { answered_.reset(); }
+  /// Whether that failure was before the cause of a leave from this round: workers of the failed
+  /// round may still be ending, on this node or on others, whose next ones have yet to start.
+  [[nodiscard]] bool explains(Round left, bool others_start) const {
+    return answered_ && (left == answered_->round || others_start);
+  }
   /// All links can break before the next round starts: then the round that failed comes back.
   [[nodiscard]] bool has_answered(const protocol::RoundStamp& stamp) const;
   /// Whether a failure of the round that starts may end the run. With --min-uptime that depends on

@@ -105,10 +105,10 @@ class Run {
   }
   /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
   [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
+  /// The latter of one node. A node that is not in the run has none.
+  [[nodiscard]] bool may_have(const AgentId& node, Round ended) const;
   /// Whether this node is in the round that lives.
   [[nodiscard]] bool has_member(const AgentId& node) const;
-  /// The same of one node. A node that is not in the run has none.
-  [[nodiscard]] bool may_have(const AgentId& node, Round ended) const;
   /// Members of a round have come from another coordinator, and may be a majority soon.
   [[nodiscard]] bool gathers_majority() const { return authority_.is_candidate() && has_agents(); }
   /// All agents have left, and none of them knew of a round.
@@ -228,7 +228,6 @@ class Run {
   void start_or_await(Forming& forming);
   [[nodiscard]] NextRound next_round() const;
   void start_round(const NextRound& next_round);
-  void stop_survivors(Forming& forming);
   void announce_if_due();
   [[nodiscard]] reasons::Absence absence() const;
   [[nodiscard]] protocol::Waiting waiting(std::string text, Deadline until = {}) const;
@@ -243,12 +242,10 @@ class Run {
 
   // run_leave.cpp: agents that leave, are lost or silent.
   [[nodiscard]] bool may_end_run(const Agent& agent) const;
-  [[nodiscard]] bool may_settle(const Agent& own) const;
+  [[nodiscard]] bool others_may_vote(const Agent& own) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);
-  [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
   void resign(const Agent& own, const std::string& why);
-  void let_leavers_go();
   void drop(Agent& agent, Round unanswered);
   void lose_silent(Agent& agent);
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
@@ -257,7 +254,6 @@ class Run {
   void forget(Agent& agent);
   void settle_silent();
   [[nodiscard]] bool must_await_silent(const Running& running) const;
-  void await_silent(Running& running);
   void come_back(Agent& agent);
 
   // run_end.cpp: the verdict.

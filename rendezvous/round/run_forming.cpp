@@ -48,17 +48,25 @@ void Run::settle(Forming& forming) {
     const auto newer = authority_.newer_round(roster_.claims());
     if (newer) take_up(*newer);  // its coordinator is lost
   }
-  if (roster_.size() < wanted().nodes || !authority_.may_decide()) {
+  const bool too_few = roster_.size() < wanted().nodes || !authority_.may_decide();
+  if (too_few) {
     forming.last_call.reset();
     forming.restart_at.reset();
     forming.store_deadline.reset();
     forming.awaited = nullptr;
-    stop_survivors(forming);
-    if (is_due(forming.join_deadline)) give_up_forming();
+  }
+  const bool is_early = forming.restart_at && now_ < *forming.restart_at;
+  if (too_few || is_early || roster_.away() > 0) {  // a node that reconnects is not left out
+    // Without a new round the workers could only wait for peers that are gone.
+    if (!std::exchange(forming.survivors_stopped, true)) {
+      out_.note(Level::kInfo, why_);  // the agents print it
+      for (Agent* agent : roster_.by_silence()) {
+        if (is_active(agent->state)) send_stop(*agent, why_);
+      }
+    }
+    if (too_few && is_due(forming.join_deadline)) give_up_forming();
     return;
   }
-  if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
-  if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
   // Only before the first round: later, connected agents do not wait for others.
   if (!rounds_.formed() && roster_.size() < terms().nodes_max) {
     if (!forming.last_call) {
@@ -112,15 +120,6 @@ void Run::start_or_await(Forming& forming) {
   drop(zero, zero.last.number);
   forming.store_deadline.reset();
   settle(forming);
-}
-
-// Too few nodes remain for a new round: the workers could only wait for peers that are gone.
-void Run::stop_survivors(Forming& forming) {
-  if (std::exchange(forming.survivors_stopped, true)) return;
-  out_.note(Level::kInfo, why_);  // the agents print it
-  for (Agent* agent : roster_.by_silence()) {
-    if (is_active(agent->state)) send_stop(*agent, why_);
-  }
 }
 
 void Run::announce_if_due() {

@@ -23,7 +23,7 @@ void Run::take(Agent& agent, const Leave& leave) {
     stopping.verdict = Done{leave.exit_code, sentence};
     return stop(std::move(stopping));
   }
-  if (leave.requested && agent.hello.runs_coordinator && may_settle(agent)) {
+  if (leave.requested && agent.hello.runs_coordinator && others_may_vote(agent)) {
     agent.leave = leave;
     resigning_ = agent.hello.agent;
     return;
@@ -52,9 +52,8 @@ bool Run::may_end_run(const Agent& agent) const {
 
 /// Whether the round was just begun, and may be settled without this node in a moment: other nodes
 /// can continue it then.
-bool Run::may_settle(const Agent& own) const {
-  const auto* running = in<Running>();
-  return running != nullptr && authority_.awaits_votes() && running->round.awaits_others(own);
+bool Run::others_may_vote(const Agent& own) const {
+  return authority_.awaits_votes() && live_round(state_)->awaits_others(own);
 }
 
 // Behind the answers of all members, or once the round has ended anyway. The coordinator's own node
@@ -80,7 +79,7 @@ void Run::take_up_leaves() {
   }
   if (!resigning_) return;
   Agent* own = roster_.by_id(*resigning_);
-  if (own != nullptr && own->leave && may_settle(*own)) return;
+  if (own != nullptr && own->leave && others_may_vote(*own)) return;
   resigning_.reset();
   take_up_leave_of(own);
 }
@@ -114,11 +113,14 @@ void Run::take_up(Agent& agent, const Leave& leave) {
     return resign(agent, sentence);
   }
   const bool was_in = hosts || agent.last.number > Round(0);
-  if ((too_few || hosts) && was_in && failure_explains(agent, leave)) {
+  const auto* forming = in<Forming>();
+  const bool others_start = roster_.starting() > (agent.state == NodeState::kStarting ? 1 : 0);
+  const bool is_consequence =
+      (running != nullptr || forming != nullptr) && restarts_.explains(leave.round, others_start);
+  if ((too_few || hosts) && was_in && is_consequence) {
     agent.leave = leave;
     return finish_failed({options_.single_node ? leave.reason : sentence}, kLongAgo);
   }
-  const auto* forming = in<Forming>();
   const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last();
   const bool works = running != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
@@ -168,15 +170,6 @@ void Run::remember(const Agent& agent, const std::string& why) {
   if (gone_.size() > kGoneMax) gone_.pop_front();
 }
 
-// Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
-// before the cause of this leave.
-bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
-  const auto& failure = restarts_.answered();
-  if (!failure || (in<Running>() == nullptr && in<Forming>() == nullptr)) return false;
-  const int others = roster_.starting() - (agent.state == NodeState::kStarting ? 1 : 0);
-  return leave.round == failure->round || others > 0;
-}
-
 /// It has not answered this round in time.
 void Run::drop(Agent& agent, Round unanswered) {
   const std::string evidence = reasons::not_answering(unanswered, kAnswerMax);
@@ -209,20 +202,16 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   forget(agent);
   if (overtaken) restarts_.forget_answered();
   after_loss(ends_round, sentence);
-  if (overtaken) let_leavers_go();
-}
-
-// Those that waited for a report that will not follow.
-void Run::let_leavers_go() {
-  std::vector<Agent*> leavers;
-  for (Agent* agent : roster_.by_silence()) {
-    if (agent->leave) leavers.push_back(agent);
+  if (!overtaken) return;
+  std::vector<Agent*> leavers;  // that waited for a report that will not follow
+  for (Agent* one : roster_.by_silence()) {
+    if (one->leave) leavers.push_back(one);
   }
-  for (Agent* agent : leavers) {
-    const Leave leave = *std::exchange(agent->leave, std::nullopt);
-    const bool spare = agent->runs == Round(0);
-    if (!spare) send_stop(*agent, why_);  // without the verdict that it was sent
-    take(*agent, leave);
+  for (Agent* leaver : leavers) {
+    const Leave leave = *std::exchange(leaver->leave, std::nullopt);
+    const bool spare = leaver->runs == Round(0);
+    if (!spare) send_stop(*leaver, why_);  // without the verdict that it was sent
+    take(*leaver, leave);
   }
 }
 
@@ -252,7 +241,19 @@ void Run::forget(Agent& agent) {
 void Run::settle_silent() {
   if (roster_.silent() == 0) return;
   auto* running = in<Running>();
-  if (running != nullptr && must_await_silent(*running)) return await_silent(*running);
+  if (running != nullptr && must_await_silent(*running)) {
+    for (Agent* agent : roster_.by_silence()) {
+      if (!agent->silent_since) return;
+      if (agent->call != 0) continue;
+      // An answer shows that the agent has stayed on this link; what it had sent before does not.
+      agent->call = out_.next_question();
+      running->hang.forget(agent->arrival);
+      out_.send(agent->link, Beat{agent->call});
+      if (!running->return_deadline) running->return_deadline = now_ + terms().join_timeout;
+      announcer_.request(now_);
+    }
+    return;
+  }
   // A verdict does not wait for a node whose ranks have ended, and goes to it, too.
   const auto is_awaited = [this](const Agent* agent) {
     return in<Stopping>() == nullptr || is_active(agent->state);
@@ -272,20 +273,6 @@ bool Run::must_await_silent(const Running& running) const {
   const bool may_go_on = roster_.heard() >= terms().nodes_min && authority_.may_decide();
   const bool others_may = !authority_.may_decide() && roster_.silent() >= terms().nodes_min;
   return !may_go_on && !others_may;
-}
-
-// The answer to the question comes from an agent that has stayed on this link; what it had sent
-// before is no proof of that.
-void Run::await_silent(Running& running) {
-  for (Agent* agent : roster_.by_silence()) {
-    if (!agent->silent_since) break;  // nor are those behind it
-    if (agent->call != 0) continue;
-    agent->call = out_.next_question();
-    running.hang.forget(agent->arrival);
-    out_.send(agent->link, Beat{agent->call});
-    if (!running.return_deadline) running.return_deadline = now_ + terms().join_timeout;
-    announcer_.request(now_);
-  }
 }
 
 // With it there may be enough nodes to continue without the others.
