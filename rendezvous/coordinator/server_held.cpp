@@ -27,7 +27,7 @@ bool is_leave(const round::Event& event) {
 }  // namespace
 
 void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
-  const bool had_round = entry->run.had_round();
+  const bool had_round = entry->run.rounds().formed();
   if (entry->run.has_agents()) entry->had_agents = Clock::now();
   round::Actions actions = entry->run.step(event, Clock::now());
   if (options_.on_record && !tell_record(*entry)) {
@@ -36,7 +36,7 @@ void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::E
     return options_.on_record(last_record_);
   }
   perform(*entry, std::move(actions));
-  if (!had_round && entry->run.had_round()) admit_members(*entry);
+  if (!had_round && entry->run.rounds().formed()) admit_members(*entry);
   keep_if_live(*entry);
   forget_if_unused(entry);
 }

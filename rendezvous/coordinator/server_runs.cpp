@@ -49,7 +49,7 @@ void Server::Impl::answer(Link& link, const Probe& probe) {
   if (only && !probe.run_id.empty() && probe.run_id != only->value()) {
     return refuse(link, {RefusalCode::kWrongRun, "another run is coordinated here", {}});
   }
-  const bool had_round = only && !runs_.empty() && runs_.begin()->second->run.had_round();
+  const bool had_round = only && !runs_.empty() && runs_.begin()->second->run.rounds().formed();
   send(link, frame_of(Probe{nonce_, "", had_round}));
   close_link(link);
 }
@@ -138,9 +138,10 @@ std::shared_ptr<RunEntry> Server::Impl::new_run(const Link& link, const Hello& h
 /// its own.
 bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const {
   const TimePoint now = Clock::now();
-  if (entry != nullptr && entry->run.had_round()) {
+  if (entry != nullptr && entry->run.rounds().formed()) {
     const bool is_left = !entry->finished_at && !entry->run.has_agents() && !options_.only_run;
-    return is_left && now < entry->had_agents + kMembersAwaited && !entry->run.is_member(hello);
+    return is_left && now < entry->had_agents + kMembersAwaited &&
+           !entry->run.rounds().is_member(hello);
   }
   return options_.live_runs != nullptr && options_.live_runs->is_held_back(hello, now);
 }
@@ -148,16 +149,16 @@ bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const
 /// What begins now is another run: none of its members has come back in time, or it has no round,
 /// and this is a member of the one that had its name.
 bool Server::Impl::is_given_up(const Hello& hello, const RunEntry& entry) const {
-  if (options_.only_run || entry.finished_at || entry.run.is_member(hello)) return false;
-  if (entry.run.had_round()) return !entry.run.has_agents();
+  if (options_.only_run || entry.finished_at || entry.run.rounds().is_member(hello)) return false;
+  if (entry.run.rounds().formed()) return !entry.run.has_agents();
   return options_.live_runs != nullptr && options_.live_runs->is_member(hello);
 }
 
 /// After each decision. The lineage is that of the author of its round, which may be another one
 /// than the next round's: what its members can show.
 void Server::Impl::keep_if_live(RunEntry& entry) {
-  if (options_.live_runs == nullptr || entry.finished_at || !entry.run.had_round()) return;
-  const std::string_view lineage = round::lineage_of(entry.run.last_round().author);
+  if (options_.live_runs == nullptr || entry.finished_at || !entry.run.rounds().formed()) return;
+  const std::string_view lineage = round::lineage_of(entry.run.rounds().last().author);
   if (lineage.empty() || lineage == entry.kept) return;
   entry.kept = lineage;
   options_.live_runs->keep(entry.id, entry.kept);
@@ -254,7 +255,8 @@ void Server::Impl::forget_old_runs() {
 void Server::Impl::forget_run_without_agents() {
   const auto unused = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
     const RunEntry& entry = *one.second;
-    const bool is_held = entry.run.had_round() && Clock::now() < entry.had_agents + kMembersAwaited;
+    const bool is_held =
+        entry.run.rounds().formed() && Clock::now() < entry.had_agents + kMembersAwaited;
     return !entry.finished_at && !entry.run.has_agents() && !is_held;
   });
   if (unused == runs_.end()) return;

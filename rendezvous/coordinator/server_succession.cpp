@@ -42,7 +42,7 @@ bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   const auto known = runs_.find(lead.run_id.value());
   if (known == runs_.end()) return is_proven || lead.fingerprint == own_key();
   const round::Run& here = known->second->run;
-  return here.yields_to(lead, is_proven) && here.can_be(lead.round);
+  return here.yields_to(lead, is_proven) && here.rounds().can_be(lead.round);
 }
 
 std::string Server::Impl::own_key() const {
@@ -72,8 +72,8 @@ bool Server::Impl::send_there(Link& link, const Hello& hello) {
 
 std::optional<LedRound> Server::Impl::led() const {
   for (const auto& [name, entry] : runs_) {
-    const auto round = entry->finished_at ? std::nullopt : entry->run.decides_after();
-    if (round) return LedRound{*round, protocol::name_of_origin(entry->run.origin())};
+    const auto round = entry->finished_at ? std::nullopt : entry->run.authority().decides_after();
+    if (round) return LedRound{*round, protocol::name_of_origin(entry->run.rounds().origin())};
   }
   return std::nullopt;
 }

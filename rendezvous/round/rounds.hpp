@@ -105,7 +105,10 @@ class Rounds {
   void set_origin(std::string origin) { origin_ = std::move(origin); }
   /// Whether only a member of a round of this run can know this.
   [[nodiscard]] bool is_proven(const protocol::RoundStamp& stamp, const std::string& origin) const;
-  /// The same of what this agent was told, or claimed.
+  /// The same of what an agent claims, and of what it was told or has claimed.
+  [[nodiscard]] bool is_member(const protocol::Hello& hello) const {
+    return hello.claim && is_proven(hello.claim->stamp, hello.claim->succession.origin);
+  }
   [[nodiscard]] bool shows(const Agent& agent) const;
   /// A coordinator that has started empty cannot tell: there claims are weighed against each other.
   [[nodiscard]] bool is_of_run(const protocol::RoundStamp& stamp, const std::string& origin) const;

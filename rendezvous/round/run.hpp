@@ -87,22 +87,9 @@ class Run {
   [[nodiscard]] bool yields_to(const protocol::Lead& lead, bool is_proven) const;
   /// Whether who says so may lead a run that began while this one was not heard (docs/FAILOVER.md).
   [[nodiscard]] bool may_be_rival(const protocol::Lead& lead, bool is_proven) const;
-  /// What its first round was told as its origin; empty: it has none, or no node knew.
-  [[nodiscard]] const std::string& origin() const { return rounds_.origin(); }
-  /// Whether a round may have this number: agents of one run know almost the same.
-  [[nodiscard]] bool can_be(Round round) const { return rounds_.can_be(round); }
-  /// The settled round that it decides after; none: it waits for a majority, or has no round.
-  [[nodiscard]] std::optional<Round> decides_after() const { return authority_.decides_after(); }
-  [[nodiscard]] bool had_round() const { return rounds_.formed(); }
-  /// The last round that was formed or rebuilt; number 0: none.
-  [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last(); }
-  /// The settled round by which the next one is measured; number 0: none.
-  [[nodiscard]] const protocol::RoundStamp& base() const { return authority_.base(); }
+  [[nodiscard]] const Rounds& rounds() const { return rounds_; }
+  [[nodiscard]] const Authority& authority() const { return authority_; }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
-  /// Whether a hello shows that its node was in a round of this run.
-  [[nodiscard]] bool is_member(const protocol::Hello& hello) const {
-    return hello.claim && rounds_.is_proven(hello.claim->stamp, hello.claim->succession.origin);
-  }
   /// For each node: the addresses of its workers, and whether some of round `ended` may be left.
   [[nodiscard]] std::vector<LeftOnNode> left_of(Round ended) const;
   /// The latter of one node. A node that is not in the run has none.

@@ -169,7 +169,7 @@ void Server::refuse(std::uint64_t id, const std::string& why) {
 bool Server::may_hand_over(std::uint64_t id, const Lead& lead) const {
   const bool is_known = !moved_ || leader_ == id || *moved_ == place_of(id, lead);
   if (!is_known) return false;
-  return !entry_ || (entry_->run.yields_to(lead, false) && entry_->run.can_be(lead.round));
+  return !entry_ || (entry_->run.yields_to(lead, false) && entry_->run.rounds().can_be(lead.round));
 }
 
 void Server::hand_over(std::uint64_t id, const Lead& lead) {
@@ -199,7 +199,7 @@ void Server::perform(const EntryPtr& entry, round::Actions actions) {
     const auto found = start == nullptr ? links_.end() : links_.find(sent->link.value());
     if (found != links_.end()) rounds.push_back({*start, found->second.agent});
   }
-  if (!rounds.empty()) owner_.on_rounds_sent(rounds, entry->run.base());
+  if (!rounds.empty()) owner_.on_rounds_sent(rounds, entry->run.authority().base());
   for (round::Action& action : actions) {
     if (auto* one = std::get_if<round::Send>(&action)) {
       send(one->link.value(), std::move(one->message));

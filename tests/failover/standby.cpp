@@ -120,9 +120,9 @@ void World::Process::attempt(Notice& notice) {
 void World::Process::tell(Notice& notice) {
   const Server& leader = *notice.leader;
   const round::Run* run = leader.is_finished() ? nullptr : leader.run();
-  if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
+  if (const auto round = run != nullptr ? run->authority().decides_after() : std::nullopt) {
     const auto port = static_cast<std::uint16_t>(leader.port());
-    net_.send(notice.socket, Lead{RunId("run"), *round, port, run->origin()});
+    net_.send(notice.socket, Lead{RunId("run"), *round, port, run->rounds().origin()});
     ++notice.unanswered;
   }
   again(notice);

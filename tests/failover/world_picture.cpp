@@ -46,7 +46,7 @@ bool World::runs_round(int number) const {
   if (server == nullptr || server->run() == nullptr || server->is_finished()) return false;
   const auto& stamp = own->stamp();
   if (server->run()->phase() != round::Phase::kRunning) return false;
-  if (!(server->run()->last_round() == stamp)) return false;
+  if (!(server->run()->rounds().last() == stamp)) return false;
   return working(stamp) == nodes_[index(number)].group->round.group_size;
 }
 
@@ -54,8 +54,8 @@ bool World::runs_round(int number) const {
 // not fixed: see docs/FAILOVER.md.
 bool World::are_one_run(const Server& left, const Server& right) const {
   if (&left == &right || left.run() == nullptr || right.run() == nullptr) return true;
-  const Lineage::RoundFacts* one = lineage_.find(left.run()->last_round());
-  const Lineage::RoundFacts* other = lineage_.find(right.run()->last_round());
+  const Lineage::RoundFacts* one = lineage_.find(left.run()->rounds().last());
+  const Lineage::RoundFacts* other = lineage_.find(right.run()->rounds().last());
   if (one == nullptr || other == nullptr) return true;
   const bool may_meet =
       process(0) != nullptr && several_.terms.nodes_min < several_.terms.nodes_max;

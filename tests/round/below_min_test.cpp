@@ -202,17 +202,17 @@ TEST_CASE("a link that the network breaks below MIN is silence, else a loss") {
 
 TEST_CASE("a coordinator without a majority keeps its ranks, and yields to another one's") {
   Desk desk = three_needed();
-  CHECK(desk.run_.decides_after() == Round(1));
+  CHECK(desk.run_.authority().decides_after() == Round(1));
   desk.beat_for(seconds(8), {1});
   CHECK(desk.run_.phase() == Phase::kRunning);
   CHECK(!desk.last<Stop>(1));
-  CHECK(!desk.run_.decides_after());
+  CHECK(!desk.run_.authority().decides_after());
   Lead lead;
   lead.round = Round(1);
-  lead.origin = desk.run_.origin();
+  lead.origin = desk.run_.rounds().origin();
   CHECK(desk.run_.yields_to(lead, true));
   answer(desk, 2);
-  CHECK(desk.run_.decides_after() == Round(1));
+  CHECK(desk.run_.authority().decides_after() == Round(1));
 }
 
 // Its answer counts, not what it had said before it left for another coordinator.
@@ -220,7 +220,7 @@ TEST_CASE("what a silent node said before is no vote for its coordinator") {
   Desk desk = three_needed();
   desk.beat_for(seconds(8), {1});
   desk.say(2, Beat{});
-  CHECK(!desk.run_.decides_after());
+  CHECK(!desk.run_.authority().decides_after());
 }
 
 TEST_CASE("a coordinator stops its ranks where the silent nodes may continue without it") {
@@ -252,7 +252,7 @@ TEST_CASE("a candidate with a majority below MIN keeps the ranks, and speaks for
   CHECK(!desk.abdicated_);
   REQUIRE(desk.last<Waiting>(2));
   CHECK_THAT(desk.last<Waiting>(2)->text, ContainsSubstring("the round is kept"));
-  CHECK(desk.run_.decides_after() == Round(3));
+  CHECK(desk.run_.authority().decides_after() == Round(3));
   SECTION("the round is whole again when the last one comes") {
     desk.say(3, claims("a", 0));
     CHECK(desk.run_.phase() == Phase::kRunning);

@@ -331,7 +331,7 @@ TEST_CASE("a run of which no node came back has an origin of its own") {
   desk.say(1, late);
   desk.beat_for(seconds(6), {1});
   REQUIRE(desk.last<StartRound>(1));
-  CHECK(desk.run_.origin() == "c1");
+  CHECK(desk.run_.rounds().origin() == "c1");
 }
 
 // The network gave the link up: the agent may live.
@@ -371,14 +371,14 @@ TEST_CASE(
   const auto later = [&](const std::string& host, int rank) {
     Hello back = desk.hello(host, 1, 4);
     back.claim = Claim{{Round(2), "c2"}, rank, 3, RestartCount(0), NodeState::kRunning};
-    back.claim->succession = {3, true, false, false, false, desk.run_.origin()};
+    back.claim->succession = {3, true, false, false, false, desk.run_.rounds().origin()};
     return back;
   };
   desk.forget();
   desk.lose({2, 3, 4});
   desk.say(5, later("b", 0), {"10.0.0.2", "10.0.0.1"});
   CHECK(desk.run_.phase() != Phase::kRunning);
-  CHECK(!desk.run_.decides_after());
+  CHECK(!desk.run_.authority().decides_after());
   desk.say(6, later("c", 1), {"10.0.0.3", "10.0.0.1"});
   CHECK(!desk.last<StartRound>(1));  // two of three, and it may be unsettled
   desk.say(7, later("d", 2), {"10.0.0.4", "10.0.0.1"});

@@ -143,9 +143,9 @@ void SoleWorld::tell_coordinator(const round::Event& event) {
 /// What a node says of its workers opens the next round's store to it, where all have one address.
 void SoleWorld::check_left(const round::Received& received) {
   const auto found = by_link_.find(received.link.value());
-  if (found == by_link_.end() || run_->last_round().number <= Round(1)) return;
+  if (found == by_link_.end() || run_->rounds().last().number <= Round(1)) return;
   const Node& node = nodes_[index(connections_[index(found->second)]->node)];
-  const Round before(run_->last_round().number.value() - 1);
+  const Round before(run_->rounds().last().number.value() - 1);
   if (node.process != speaker_ || run_->may_have(agent_of(node), before)) return;
   if (!node.group || node.group->round.stamp.number > before) return;
   const auto& workers = node.group->workers;
