@@ -22,7 +22,7 @@
 #include "agent/output/message_sink.hpp"
 #include "agent/output/wait_line.hpp"
 #include "agent/proc/cgroup.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/workers/output_end.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"

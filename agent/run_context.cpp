@@ -8,8 +8,8 @@
 
 #include "agent/config/plan.hpp"
 #include "agent/output/wait_note.hpp"
-#include "agent/proc/file_text.hpp"
-#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/files.hpp"
+#include "agent/proc/leftovers.hpp"
 #include "agent/report/error_file.hpp"
 #include "agent/report/lines.hpp"
 #include "base/message_line.hpp"

@@ -16,8 +16,8 @@
 #include "agent/output/console.hpp"
 #include "agent/output/log_tree.hpp"
 #include "agent/proc/disk_threads.hpp"
+#include "agent/proc/leftovers.hpp"
 #include "agent/proc/orphans.hpp"
-#include "agent/proc/shared_names.hpp"
 #include "agent/workers/round.hpp"
 #include "base/environment.hpp"
 

@@ -8,8 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "agent/proc/spawn.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/report/lines.hpp"
 #include "base/address.hpp"
 #include "base/columns.hpp"

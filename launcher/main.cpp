@@ -23,8 +23,7 @@
 
 #include "agent/output/log.hpp"
 #include "agent/output/log_tree.hpp"
-#include "agent/proc/directory.hpp"
-#include "agent/proc/file_text.hpp"
+#include "agent/proc/files.hpp"
 #include "agent/report/error_file.hpp"
 #include "agent/run.hpp"
 #include "base/environment.hpp"

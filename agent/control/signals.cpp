@@ -9,7 +9,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "agent/proc/file_text.hpp"
+#include "agent/proc/files.hpp"
 #include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"
 #include "base/process_setup.hpp"

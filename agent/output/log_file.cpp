@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "agent/output/log_ring.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 
 namespace ddprun {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/proc/directory.hpp"
+#include "agent/proc/files.hpp"
 #include "base/result.hpp"
 #include "net/disk_thread.hpp"
 

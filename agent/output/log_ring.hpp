@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/proc/directory.hpp"
+#include "agent/proc/files.hpp"
 
 namespace ddprun {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "base/duration_text.hpp"
 #include "base/limits.hpp"
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "agent/output/log_file.hpp"
-#include "agent/proc/directory.hpp"
+#include "agent/proc/files.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 

@@ -17,7 +17,7 @@
 #include "agent/output/console_queue.hpp"
 #include "agent/output/line_assembler.hpp"
 #include "agent/output/prefixed_lines.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "base/limits.hpp"
 
 namespace ddprun {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "agent/proc/directory.hpp"
+#include "agent/proc/files.hpp"
 
 namespace ddprun {
 

@@ -1,19 +1,18 @@
 #include "agent/proc/cgroup.hpp"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
-#include <memory>
+
+#include "agent/proc/files.hpp"
+#include "base/descriptor.hpp"
+#include "base/write_all.hpp"
 
 namespace ddprun {
 
@@ -26,17 +25,13 @@ constexpr std::size_t kCgroupFileBytesMax = 1024 * 1024;
 constexpr std::string_view kRunPrefix = "ddprun.";
 
 std::optional<std::string> read_whole(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> chunk{};
-  ssize_t bytes = 0;
-  while ((bytes = ::read(file, chunk.data(), chunk.size())) > 0 &&
-         text.size() < kCgroupFileBytesMax) {
-    text.append(chunk.data(), static_cast<std::size_t>(bytes));
-  }
-  ::close(file);
-  return text;
+  return read_beginning(path, kCgroupFileBytesMax);
+}
+
+/// Whether the kernel took it.
+bool write_to(const std::string& path, const std::string& text) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return file.number() >= 0 && write_all(file.number(), text) == 0;
 }
 
 /// The first line of `text`, which loses it.
@@ -139,24 +134,33 @@ std::optional<double> quota_in(const std::string& folder) {
 
 template <class Visit>
 void for_each_directory(const std::string& path, Visit visit) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
-  if (directory == nullptr) return;
-  while (const dirent* item = ::readdir(directory.get())) {
-    if (item->d_type == DT_DIR && item->d_name[0] != '.') visit(std::string(item->d_name));
-  }
+  for_each_entry(path, [&](const dirent& entry) {
+    if (entry.d_type == DT_DIR && entry.d_name[0] != '.') visit(std::string(entry.d_name));
+    return true;
+  });
+}
+
+/// Containers may share a hierarchy, and all have a process of this number: so the name has the
+/// number of the PID namespace too.
+std::string prefix_of_run(pid_t owner) {
+  struct stat status = {};
+  const bool known = ::stat("/proc/self/ns/pid", &status) == 0;
+  const std::string of_namespace = known ? std::to_string(status.st_ino) : "0";
+  return std::string(kRunPrefix) + std::to_string(owner) + "-" + of_namespace + "-";
+}
+
+bool is_run_cgroup(std::string_view name) {
+  return name.starts_with(kRunPrefix) && name.find('-') != std::string_view::npos;
+}
+
+/// The one this process is in if that has such a name already, or else a new one below it.
+std::optional<Cgroup> run_cgroup(const std::string& nonce) {
+  auto ours = Cgroup::of_this_process();
+  if (!ours || is_run_cgroup(ours->name())) return ours;
+  return ours->make(prefix_of_run(::getpid()) + nonce);
 }
 
 }  // namespace
-
-std::optional<std::string> cgroup_place(std::string_view mountinfo, std::string_view self_cgroup) {
-  while (!self_cgroup.empty()) {
-    const std::string_view line = take_line(self_cgroup);
-    if (!line.starts_with("0::/")) continue;
-    const auto place = place_below(mountinfo, line.substr(3), "");
-    return place ? std::optional<std::string>(place->folder) : std::nullopt;
-  }
-  return std::nullopt;
-}
 
 std::optional<ControllerPlace> controller_place(std::string_view mountinfo,
                                                 std::string_view self_cgroup,
@@ -175,11 +179,14 @@ std::optional<ControllerPlace> controller_place(std::string_view mountinfo,
   return place_below(mountinfo, unified, "");
 }
 
+std::optional<std::string> cgroup_place(std::string_view mountinfo, std::string_view self_cgroup) {
+  const auto place = controller_place(mountinfo, self_cgroup, "");
+  return place ? std::optional<std::string>(place->folder) : std::nullopt;
+}
+
 std::optional<double> cpu_quota(const std::string& root) {
-  const auto mounts = read_whole(root + "/proc/self/mountinfo");
-  const auto ours = read_whole(root + "/proc/self/cgroup");
-  if (!mounts || !ours) return std::nullopt;
-  const auto place = controller_place(*mounts, *ours, "cpu");
+  const auto place = controller_place(read_whole(root + "/proc/self/mountinfo").value_or(""),
+                                      read_whole(root + "/proc/self/cgroup").value_or(""), "cpu");
   if (!place) return std::nullopt;
   std::optional<double> least;
   for (std::string folder = place->folder; folder.size() >= place->mount.size();
@@ -193,10 +200,8 @@ std::optional<double> cpu_quota(const std::string& root) {
 std::optional<Cgroup> Cgroup::of_this_process() {
   const char* const off = std::getenv("DDPRUN_NO_CGROUP");
   if (off != nullptr && std::string_view(off) == "1") return std::nullopt;
-  const auto mounts = read_whole("/proc/self/mountinfo");
-  const auto ours = read_whole("/proc/self/cgroup");
-  if (!mounts || !ours) return std::nullopt;
-  auto place = cgroup_place(*mounts, *ours);
+  auto place = cgroup_place(read_whole("/proc/self/mountinfo").value_or(""),
+                            read_whole("/proc/self/cgroup").value_or(""));
   if (!place) return std::nullopt;
   return Cgroup(std::move(*place));
 }
@@ -217,19 +222,11 @@ int Cgroup::open() const {
 }
 
 bool Cgroup::take(pid_t process) const {
-  const int file = ::open((path_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const std::string text = std::to_string(process);
-  const bool taken = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(file);
-  return taken;
+  return write_to(path_ + "/cgroup.procs", std::to_string(process));
 }
 
 void Cgroup::kill() const {
-  const int file = ::open((path_ + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC);
-  const bool killed = file >= 0 && ::write(file, "1", 1) == 1;
-  if (file >= 0) ::close(file);
-  if (killed) return;
+  if (write_to(path_ + "/cgroup.kill", "1")) return;
   for (const pid_t member : members()) {
     if (member > 0) ::kill(member, SIGKILL);
   }
@@ -243,10 +240,8 @@ bool Cgroup::populated() const {
 
 std::vector<pid_t> Cgroup::members() const {
   std::vector<pid_t> all;
-  std::string_view lines;
-  const auto text = read_whole(path_ + "/cgroup.procs");
-  if (text) lines = *text;
-  while (!lines.empty()) {
+  const std::string text = read_whole(path_ + "/cgroup.procs").value_or("");
+  for (std::string_view lines = text; !lines.empty();) {
     const std::string_view line = take_line(lines);
     pid_t member = 0;
     if (std::from_chars(line.data(), line.data() + line.size(), member).ec == std::errc()) {
@@ -264,29 +259,6 @@ bool Cgroup::remove() const {
   if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return true;
   for_each_directory(path_, [&](const std::string& name) { Cgroup(path_ + "/" + name).remove(); });
   return ::rmdir(path_.c_str()) == 0 || errno == ENOENT;
-}
-
-bool is_run_cgroup(std::string_view name) {
-  return name.starts_with(kRunPrefix) && name.find('-') != std::string_view::npos;
-}
-
-namespace {
-
-/// Containers may share a hierarchy, and all have a process of this number: so the name has the
-/// number of the PID namespace too.
-std::string prefix_of_run(pid_t owner) {
-  struct stat status = {};
-  const bool known = ::stat("/proc/self/ns/pid", &status) == 0;
-  const std::string of_namespace = known ? std::to_string(status.st_ino) : "0";
-  return std::string(kRunPrefix) + std::to_string(owner) + "-" + of_namespace + "-";
-}
-
-}  // namespace
-
-std::optional<Cgroup> run_cgroup(const std::string& nonce) {
-  auto ours = Cgroup::of_this_process();
-  if (!ours || is_run_cgroup(ours->name())) return ours;
-  return ours->make(prefix_of_run(::getpid()) + nonce);
 }
 
 std::vector<Cgroup> run_cgroups_of(pid_t owner) {

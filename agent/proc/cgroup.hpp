@@ -69,9 +69,8 @@ class Cgroup {
 };
 
 /// The cgroup of one run of ddprun: the one this process is in if it has such a name already, or
-/// else a new one below it, `ddprun.PID-NONCE`.
-[[nodiscard]] std::optional<Cgroup> run_cgroup(const std::string& nonce);
-/// The same, removed at the end if it is new, with those that runs left there that no longer live.
+/// else a new one below it, `ddprun.PID-NONCE`, which is removed at the end with those that runs
+/// left there that no longer live.
 class RunCgroup {
  public:
   explicit RunCgroup(const std::string& nonce);
@@ -84,7 +83,7 @@ class RunCgroup {
   std::optional<Cgroup> ours_;
   std::optional<Cgroup> cgroup_;
 };
-[[nodiscard]] bool is_run_cgroup(std::string_view name);
+
 /// Those that the process `owner` made beside this process, which may have ended.
 [[nodiscard]] std::vector<Cgroup> run_cgroups_of(pid_t owner);
 /// Removes the empty cgroups that runs left in `parent`: those whose PID exists no longer.

@@ -230,4 +230,23 @@ std::vector<ProcessEntry> Descendants::find(std::size_t limit) const {
   return processes_below(roots, limit);
 }
 
+// The kernel lists no zombie in a cgroup.
+bool is_alone(pid_t process, const std::optional<Cgroup>& leaf, Orphans& orphans) {
+  if (leaf) {
+    const std::vector<pid_t> members = leaf->members();
+    return std::all_of(members.begin(), members.end(),
+                       [process](pid_t member) { return member == process; });
+  }
+  if (orphans.look() != Orphans::Seen::kAll) return false;
+  const auto lives = [](pid_t child) {
+    const auto entry = find_process(child);
+    return entry && !entry->ended;
+  };
+  const std::vector<pid_t> children = children_of(process);
+  if (std::any_of(children.begin(), children.end(), lives)) return false;
+  const auto& left = orphans.left();
+  return std::none_of(left.begin(), left.end(),
+                      [process](const auto& orphan) { return orphan.second.session == process; });
+}
+
 }  // namespace ddprun

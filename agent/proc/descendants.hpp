@@ -105,4 +105,9 @@ class Descendants {
   bool only_in_leaf_ = false;         // no orphan is left, but a process of its cgroup
 };
 
+/// Whether nothing else lives in the cgroup of a process, or without one, among its children and in
+/// its session among the orphans. What has left them is not found. False where the kernel lists no
+/// children.
+[[nodiscard]] bool is_alone(pid_t process, const std::optional<Cgroup>& leaf, Orphans& orphans);
+
 }  // namespace ddprun

@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
 #include "agent/proc/cgroup.hpp"
-#include "agent/proc/process_facts.hpp"
+#include "agent/proc/files.hpp"
+#include "agent/proc/process_table.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 
@@ -28,15 +30,9 @@ constexpr std::size_t kPathsMax = 3;
 // Records of the kernel's log that are looked at.
 constexpr int kLogRecordsMax = 100'000;
 
-/// The beginning of a small file of the kernel; empty when it cannot be read.
+/// A small file of the kernel; empty when it cannot be read.
 std::string read_small(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::string text(16 * 1024, '\0');
-  const ssize_t bytes = ::read(file, text.data(), text.size());
-  ::close(file);
-  text.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-  return text;
+  return read_beginning(path, 16 * 1024).value_or("");
 }
 
 Amount number_in(std::string_view text) {
@@ -50,13 +46,8 @@ Amount number_in(std::string_view text) {
 
 /// The number behind `name` at the beginning of a line.
 Amount number_after(std::string_view text, std::string_view name) {
-  std::size_t at = text.substr(0, name.size()) == name ? 0 : std::string_view::npos;
-  if (at != 0) {
-    at = text.find("\n" + std::string(name));
-    if (at == std::string_view::npos) return std::nullopt;
-    ++at;
-  }
-  return number_in(text.substr(at + name.size()));
+  const auto value = value_of(text, name);
+  return value ? number_in(*value) : std::nullopt;
 }
 
 /// From the cgroup of this process to the root of the hierarchy.
@@ -114,23 +105,12 @@ Amount kilobytes_after(std::string_view text, std::string_view name) {
   return kilobytes ? Amount(*kilobytes * 1024) : std::nullopt;
 }
 
-/// utime and stime, the 12th and 13th field behind the name, in ticks.
-Amount processor_seconds(const std::string& stat) {
-  const auto close = stat.rfind(')');
-  if (close == std::string::npos) return std::nullopt;
-  unsigned long long user = 0;
-  unsigned long long kernel = 0;
-  constexpr const char* kFields = " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu";
-  if (std::sscanf(stat.c_str() + close + 1, kFields, &user, &kernel) != 2) return std::nullopt;
+/// utime and stime, in ticks.
+Amount processor_seconds(const std::string& text) {
+  const Stat stat(text);
   const long ticks = ::sysconf(_SC_CLK_TCK);
-  if (ticks <= 0) return std::nullopt;
-  const auto per_second = static_cast<unsigned long long>(ticks);
-  return static_cast<std::int64_t>((user + kernel + per_second / 2) / per_second);
-}
-
-/// The soft limit, the first column behind the name; absent: unlimited.
-Amount soft_limit(std::string_view text, std::string_view name) {
-  return number_after(text, name);
+  if (stat.fields() < 15 || ticks <= 0) return std::nullopt;
+  return (stat[14] + stat[15] + ticks / 2) / ticks;
 }
 
 /// `path`, or the nearest folder above it that is there.
@@ -202,12 +182,11 @@ Amount read_process_limit(const MemoryBaseline& baseline) {
 }
 
 Amount read_kernel_log(pid_t process) {
-  std::array<char, 64> space{};
-  const auto length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  const std::string_view name(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  if (name != "pid:[4026531836]") return std::nullopt;  // the first one, which the log means
-  const int log = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (log < 0) return std::nullopt;
+  std::error_code unknown;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", unknown);
+  if (space != "pid:[4026531836]") return std::nullopt;  // the first one, which the log means
+  const Descriptor log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (log.number() < 0) return std::nullopt;
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   constexpr std::int64_t kRecent = 60;  // seconds; the number may have been another's before
@@ -216,7 +195,7 @@ Amount read_kernel_log(pid_t process) {
   std::int64_t found = 0;
   ssize_t bytes = 0;
   for (int records = 0; records < kLogRecordsMax; ++records) {
-    bytes = ::read(log, record.data(), record.size());
+    bytes = ::read(log.number(), record.data(), record.size());
     if (bytes < 0 && errno == EPIPE) continue;  // overwritten meanwhile: the next one follows
     if (bytes <= 0) break;
     const std::string_view text(record.data(), static_cast<std::size_t>(bytes));
@@ -226,20 +205,19 @@ Amount read_kernel_log(pid_t process) {
     const bool recent = at && *at / 1'000'000 + kRecent >= now.tv_sec;
     if (recent && text.find(killed) != std::string_view::npos) found = 1;
   }
-  ::close(log);
   if (bytes < 0 && errno != EAGAIN && found == 0) return std::nullopt;
   return found;
 }
 
 LimitEvidence parse_limits(std::string_view text) {
-  LimitEvidence limits;
+  LimitEvidence limits;  // the soft ones, in the first column; absent: unlimited
   limits.known = text.starts_with("Limit ");
-  limits.cpu_seconds = soft_limit(text, "Max cpu time");
-  limits.file_bytes = soft_limit(text, "Max file size");
-  limits.processes = soft_limit(text, "Max processes");
-  limits.descriptors = soft_limit(text, "Max open files");
-  limits.address_space = soft_limit(text, "Max address space");
-  limits.core_bytes = soft_limit(text, "Max core file size");
+  limits.cpu_seconds = number_after(text, "Max cpu time");
+  limits.file_bytes = number_after(text, "Max file size");
+  limits.processes = number_after(text, "Max processes");
+  limits.descriptors = number_after(text, "Max open files");
+  limits.address_space = number_after(text, "Max address space");
+  limits.core_bytes = number_after(text, "Max core file size");
   return limits;
 }
 

@@ -1,11 +1,12 @@
 #include "agent/proc/isolation.hpp"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,18 +14,18 @@
 #include <array>
 #include <cstddef>
 
+// A sanitizer's runtime knows no second stack, and no third architecture was tried: there the child
+// has a copy of our memory, as with fork.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__has_feature)
+#define DDPRUN_SHARED_MEMORY 1
+#elif !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#define DDPRUN_SHARED_MEMORY 1
+#endif
+#endif
+
 namespace ddprun {
 namespace {
-
-// The layout of getdents64(2), which the C library does not declare without a DIR (and that
-// allocates).
-struct DirectoryEntry {
-  std::uint64_t inode;
-  std::int64_t offset;
-  std::uint16_t length;
-  std::uint8_t type;
-  char name[1];
-};
 
 void reset_signal_dispositions(const sigset_t& ignored) {
   for (int number = 1; number < NSIG; ++number) {
@@ -69,28 +70,11 @@ int descriptor_number(const char* name) {
   return *name == '\0' ? number : -1;
 }
 
-}  // namespace
-
-bool close_on_exec_by_proc() noexcept {
-  const int directory = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return false;
-  alignas(DirectoryEntry) std::array<char, 4096> buffer{};
-  long bytes = 0;
-  while ((bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0) {
-    for (long at = 0; at < bytes;) {
-      const char* entry = buffer.data() + at;
-      std::uint16_t length = 0;
-      ::memcpy(&length, entry + offsetof(DirectoryEntry, length), sizeof length);
-      const int number = descriptor_number(entry + offsetof(DirectoryEntry, name));
-      if (number > 2) ::fcntl(number, F_SETFD, FD_CLOEXEC);
-      at += length;
-    }
-  }
-  ::close(directory);
-  return bytes == 0;
-}
-
-void become_worker(const WorkerSetup& setup) noexcept {
+// The leader of an own POSIX session with a parent-death signal, descriptors 0, 1, 2 and those
+// kept, default signal dispositions but for what it ignores, an empty mask, its own limit on
+// descriptors and its own affinity executes the program. On failure writes a SpawnFailure and
+// _exits: no exit handler, no flush of the parent's buffers.
+[[noreturn]] void become_worker(const WorkerSetup& setup) noexcept {
   reset_signal_dispositions(*setup.ignored);
   if (::setsid() < 0) fail(setup.report_fd, SpawnStage::kSession);
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail(setup.report_fd, SpawnStage::kSession);
@@ -111,6 +95,78 @@ void become_worker(const WorkerSetup& setup) noexcept {
   ::execve(setup.program, const_cast<char* const*>(setup.argv),
            const_cast<char* const*>(setup.environment));
   fail(setup.report_fd, SpawnStage::kExec);
+}
+
+#ifdef DDPRUN_SHARED_MEMORY
+
+// The C library has no function for clone3, and syscall() returns twice, which two processes with
+// one memory survive only on two stacks.
+pid_t clone3_sharing_memory(clone_args& arguments, const WorkerSetup& setup) {
+  alignas(16) static std::array<char, 64 * 1024> stack;  // one child at a time: we wait for it
+  arguments.flags |= CLONE_VM | CLONE_VFORK;
+  arguments.stack = reinterpret_cast<std::uintptr_t>(stack.data());
+  arguments.stack_size = stack.size();
+  long result = SYS_clone3;
+  __asm__ volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %%rdx, %%rdi\n\t"
+      "call *%%rbx\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&arguments), "S"(sizeof arguments), "b"(&become_worker), "d"(&setup)
+      : "rcx", "r11", "cc", "memory");
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+#endif
+
+}  // namespace
+
+bool close_on_exec_by_proc() noexcept {
+  const int directory = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return false;
+  // As readdir(3) has them, which allocates.
+  alignas(dirent64) std::array<char, 4096> buffer{};
+  long bytes = 0;
+  while ((bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0) {
+    for (long at = 0; at < bytes;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+      const int number = descriptor_number(entry->d_name);
+      if (number > 2) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+      at += entry->d_reclen;
+    }
+  }
+  ::close(directory);
+  return bytes == 0;
+}
+
+NewProcess start(const WorkerSetup& setup) {
+  NewProcess process;
+  process.pid = ::vfork();
+  if (process.pid == 0) become_worker(setup);
+  return process;
+}
+
+NewProcess start_in_cgroup(const WorkerSetup& setup, int directory) {
+  NewProcess process;
+  clone_args arguments = {};
+  arguments.flags = CLONE_INTO_CGROUP | CLONE_PIDFD;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(&process.pidfd);
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(directory);
+#ifdef DDPRUN_SHARED_MEMORY
+  process.pid = clone3_sharing_memory(arguments, setup);
+#else
+  process.pid = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (process.pid == 0) become_worker(setup);
+#endif
+  return process;
 }
 
 }  // namespace ddprun

@@ -1,6 +1,11 @@
-// What happens in a new process between fork and exec: it becomes a worker. Everything here is
-// async-signal-safe and works in a vfork'ed child too: nothing is allocated, nothing of the
-// parent's memory is changed but errno. Thread rule: only in a child process.
+// The new process in which a worker begins, and what happens there between fork and exec. As cheap
+// as vfork: the child shares our memory and we wait until it has executed its program, so the size
+// of the agent does not matter (0.16 ms; fork takes 15 ms at 300 MB). clone3 puts it into its
+// cgroup before its first instruction: moving it later costs 8 ms and misses what it has started.
+// No launcher of Boost.Process does that, and 1.81 leaks descriptors into children. Under a
+// sanitizer, and on processors other than x86-64, the child gets a copy of our memory. The child
+// runs only async-signal-safe code: it allocates nothing, and of the parent's memory changes errno
+// alone. Thread rule: with all signals blocked; other threads do no harm.
 #pragma once
 
 #include <signal.h>
@@ -38,11 +43,17 @@ struct WorkerSetup {
   const sigset_t* ignored;  // signals
 };
 
-/// Makes the calling process the leader of an own POSIX session with a parent-death signal,
-/// descriptors 0, 1, 2 only, default signal dispositions but for what it ignores, an empty mask,
-/// its own limit on descriptors and its own affinity, and executes the program. On failure
-/// writes a SpawnFailure and _exits: no exit handler, no flush of the parent's buffers.
-[[noreturn]] void become_worker(const WorkerSetup& setup) noexcept;
+struct NewProcess {
+  pid_t pid = -1;  // -1: none, see errno
+  int pidfd = -1;  // CLOEXEC, the caller closes it; -1: the kernel gave none
+};
+
+/// A child that becomes the worker.
+[[nodiscard]] NewProcess start(const WorkerSetup& setup);
+/// The same in the cgroup that `directory` is a descriptor of, from its first instruction on, so
+/// that nothing it starts can be elsewhere. The kernel or a sandbox may refuse it for reasons that
+/// do not concern start().
+[[nodiscard]] NewProcess start_in_cgroup(const WorkerSetup& setup, int directory);
 
 /// Marks every descriptor from 3 up CLOEXEC by reading /proc/self/fd: for kernels and sandboxes
 /// without close_range(CLOSE_RANGE_CLOEXEC). Returns false with errno when that cannot be read

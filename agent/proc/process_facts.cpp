@@ -1,19 +1,20 @@
 #include "agent/proc/process_facts.hpp"
 
-#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "agent/proc/files.hpp"
 
 namespace ddprun {
 namespace {
@@ -90,51 +91,88 @@ std::vector<pid_t> children_it_waits_for(pid_t process, const std::vector<Proces
   return waits ? children : std::vector<pid_t>();
 }
 
-// Field 52 of /proc/PID/stat, the last one, as wait() has it; 0: success, or not for us to see.
-int wait_status_of(pid_t process) {
-  const std::string stat = read_proc(process, "stat");
-  const auto last = stat.find_last_of(' ');
-  return last == std::string::npos ? 0 : std::atoi(stat.c_str() + last);
+ExitStatus decoded(int wait_status) {
+  if (WIFEXITED(wait_status)) return ExitStatus::exited(WEXITSTATUS(wait_status));
+  return ExitStatus::signaled(WTERMSIG(wait_status), WCOREDUMP(wait_status)
+                                                         ? ExitStatus::Core::kDumped
+                                                         : ExitStatus::Core::kNone);
+}
+
+constexpr std::size_t kFlags = 9;
+constexpr std::size_t kWaitStatus = 52;  // 0: success, or not for us to see
+constexpr long long kExiting = 0x4;      // PF_EXITING of the kernel
+
+/// As waitpid() will have it; none: it has not begun to exit.
+std::optional<int> status_if_exiting(std::string_view text) {
+  const Stat stat(text);
+  if (stat.fields() < kWaitStatus || (stat[kFlags] & kExiting) == 0) return std::nullopt;
+  return static_cast<int>(stat[kWaitStatus]);
+}
+
+bool any_thread_is_stuck(pid_t process) {
+  const std::vector<pid_t> threads = threads_of(process);
+  return std::any_of(threads.begin(), threads.end(), [process](pid_t thread) {
+    return Stat(read_proc(process, "task/" + std::to_string(thread) + "/stat")).state() == 'D';
+  });
+}
+
+/// Whether a mask of /proc/PID/status has a signal; none: there is no such mask.
+std::optional<bool> has_signal(const std::string& status, std::string_view mask, int signal) {
+  const auto value = value_of(status, mask);
+  if (!value) return std::nullopt;
+  const auto bits = std::strtoull(std::string(*value).c_str(), nullptr, 16);
+  return ((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0;
+}
+
+/// From the line `State: S (sleeping)` of /proc/PID/status.
+char state_in(const std::string& status) {
+  const std::string_view state = value_of(status, "State:").value_or("");
+  return state.empty() ? '?' : state.front();
+}
+
+struct Disposition {
+  bool is_handled;
+  bool is_blocked;
+  bool works;  // it is between two waits
+};
+
+Disposition look_at(pid_t process, int signal) {
+  const std::string status = read_proc(process, "status");
+  const char state = state_in(status);
+  return {has_signal(status, "SigCgt:", signal).value_or(true),
+          has_signal(status, "SigBlk:", signal).value_or(true), state == 'R' || state == 'D'};
+}
+
+// With a limit of 1 the kernel also gives no core to a program that collects them, which has 0
+// ignored.
+bool forbid_core(pid_t process) {
+  rlimit core = {};
+  if (::prlimit(process, RLIMIT_CORE, nullptr, &core) != 0) return false;
+  core.rlim_cur = core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
+  return ::prlimit(process, RLIMIT_CORE, &core, nullptr) == 0;
 }
 
 }  // namespace
 
-std::string read_proc(pid_t process, const char* name) {
-  const std::string path = "/proc/" + std::to_string(process) + "/" + name;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::array<char, 4096> text{};
-  const ssize_t bytes = ::read(file, text.data(), text.size());
-  ::close(file);
-  return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
-}
-
 std::vector<std::string> gpus_held_by(pid_t process) {
   std::vector<std::string> held;
-  const std::string folder = "/proc/" + std::to_string(process) + "/fd";
-  std::error_code why;
-  for (std::filesystem::directory_iterator entry(folder, why), end;
-       !why && entry != end && held.size() < kDevicesHeldMax; entry.increment(why)) {
-    std::error_code unreadable;
-    const std::string target = std::filesystem::read_symlink(entry->path(), unreadable).string();
+  for_each_entry("/proc/" + std::to_string(process) + "/fd", [&](const dirent& entry) {
+    const std::string target = link_of(process, std::string("fd/") + entry.d_name);
     const bool known = std::find(held.begin(), held.end(), target) != held.end();
     if (target.starts_with("/dev/nvidia") && !known) held.push_back(target);
-  }
+    return held.size() < kDevicesHeldMax;
+  });
   return held;
 }
 
 ProcessStacks read_state(pid_t process) {
   ProcessStacks facts;
   facts.pid = process;
-  const std::string stat = read_proc(process, "stat");
-  const auto open = stat.find('(');
-  const auto close = stat.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size()) {
-    return facts;
-  }
-  facts.name = stat.substr(open + 1, close - open - 1);
-  facts.state = stat[close + 2];
-  facts.wait_channel = read_proc(process, "wchan");
+  const std::string text = read_proc(process, "stat");
+  const Stat stat(text);
+  facts.name = stat.name();
+  facts.state = stat.state();
+  if (facts.state != '?') facts.wait_channel = read_proc(process, "wchan");
   if (facts.wait_channel == "0") facts.wait_channel.clear();
   return facts;
 }
@@ -151,36 +189,9 @@ bool can_be_traced(const ProcessStacks& process) {
   return process.state == 'R' || process.state == 'S';
 }
 
-namespace {
-
-/// Whether a mask of /proc/PID/status has a signal; none: there is no such mask.
-std::optional<bool> has_signal(const std::string& status, std::string_view mask, int signal) {
-  const auto begin = status.find(mask);
-  if (begin == std::string::npos) return std::nullopt;
-  const auto bits = std::strtoull(status.c_str() + begin + mask.size(), nullptr, 16);
-  return ((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0;
-}
-
-struct Disposition {
-  bool is_handled;
-  bool is_blocked;
-  bool works;  // it is between two waits
-
-  [[nodiscard]] bool may_handle() const { return is_handled || is_blocked; }
-};
-
-Disposition look_at(pid_t process, int signal) {
-  const std::string status = read_proc(process, "status");
-  const bool works = status.find("\nState:\tR") != std::string::npos ||
-                     status.find("\nState:\tD") != std::string::npos;
-  return {has_signal(status, "\nSigCgt:", signal).value_or(true),
-          has_signal(status, "\nSigBlk:", signal).value_or(true), works};
-}
-
-}  // namespace
-
 bool may_handle(pid_t process, int signal) {
-  return look_at(process, signal).may_handle();
+  const Disposition found = look_at(process, signal);
+  return found.is_handled || found.is_blocked;
 }
 
 bool handles(pid_t process, int signal) {
@@ -195,15 +206,11 @@ bool handles(pid_t process, int signal) {
 }
 
 bool ignores(pid_t process, int signal) {
-  return has_signal(read_proc(process, "status"), "\nSigIgn:", signal).value_or(false);
+  return has_signal(read_proc(process, "status"), "SigIgn:", signal).value_or(false);
 }
 
 bool runs_python(pid_t process) {
-  const std::string link = "/proc/" + std::to_string(process) + "/exe";
-  std::array<char, 4096> path{};
-  const ssize_t bytes = ::readlink(link.c_str(), path.data(), path.size());
-  if (bytes <= 0) return false;
-  const std::string_view program(path.data(), static_cast<std::size_t>(bytes));
+  const std::string program = link_of(process, "exe");
   return program.substr(program.rfind('/') + 1).starts_with("python");
 }
 
@@ -234,14 +241,34 @@ std::vector<EndedChild> ended_children_of(pid_t leader, const std::vector<Proces
   for (const ProcessEntry& entry : all) {
     const bool is_its = std::find(living.begin(), living.end(), entry.parent) != living.end();
     if (!entry.ended || !is_its || found.size() == kProcessesOfRankMax) continue;
-    const int status = wait_status_of(entry.pid);
+    const auto status = static_cast<int>(Stat(read_proc(entry.pid, "stat"))[kWaitStatus]);
     if (status == 0) continue;
-    const auto core = WCOREDUMP(status) ? ExitStatus::Core::kDumped : ExitStatus::Core::kNone;
-    found.push_back({entry.pid, entry.parent, entry.name,
-                     WIFSIGNALED(status) ? ExitStatus::signaled(WTERMSIG(status), core)
-                                         : ExitStatus::exited(WEXITSTATUS(status))});
+    found.push_back({entry.pid, entry.parent, entry.name, decoded(status)});
   }
   return found;
+}
+
+std::optional<ExitStatus> parse_exiting(std::string_view stat) {
+  const int status = status_if_exiting(stat).value_or(0);
+  return status == 0 ? std::nullopt : std::optional(decoded(status));
+}
+
+bool is_exiting_with_0(pid_t process) {
+  return status_if_exiting(read_proc(process, "stat")) == 0;
+}
+
+std::optional<ExitStatus> status_of_exiting(pid_t process) {
+  const auto status = parse_exiting(read_proc(process, "stat"));
+  if (!status || any_thread_is_stuck(process)) return std::nullopt;
+  return status;
+}
+
+bool abort_with_python_stacks(pid_t process) {
+  const std::string status = read_proc(process, "status");
+  const char state = state_in(status);
+  const bool acts = state == 'R' || state == 'S';
+  if (!acts || !has_signal(status, "SigCgt:", SIGABRT).value_or(false)) return false;
+  return runs_python(process) && forbid_core(process) && ::kill(process, SIGABRT) == 0;
 }
 
 }  // namespace ddprun

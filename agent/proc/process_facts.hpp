@@ -5,16 +5,15 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/proc/process_table.hpp"
 #include "base/stacks.hpp"
 
 namespace ddprun {
-
-/// The beginning of /proc/PID/`name`; empty when it cannot be read.
-[[nodiscard]] std::string read_proc(pid_t process, const char* name);
 
 /// Its name, state and wait channel alone, which /proc tells without a wait of its own. State '?':
 /// it has ended.
@@ -57,5 +56,21 @@ inline constexpr std::size_t kProcessesOfRankMax = 64;
 /// and were not waited for; at most kProcessesOfRankMax. What another user owns is missing.
 [[nodiscard]] std::vector<EndedChild> ended_children_of(pid_t leader,
                                                         const std::vector<ProcessEntry>& all);
+
+/// The status that a process will have which has begun to exit and cannot be waited for yet: the
+/// kernel tears down its memory first. None: it has not begun, or is gone, or a thread of it is in
+/// uninterruptible sleep and may stay there, or it ends with exit code 0, which is also what /proc
+/// says to those who may not know.
+[[nodiscard]] std::optional<ExitStatus> status_of_exiting(pid_t process);
+/// The same without its threads, from the text of /proc/PID/stat.
+[[nodiscard]] std::optional<ExitStatus> parse_exiting(std::string_view stat);
+/// Whether it has begun to exit with exit code 0.
+[[nodiscard]] bool is_exiting_with_0(pid_t process);
+
+/// Aborts a Python process that catches SIGABRT, as with PYTHONFAULTHANDLER=1: it writes the stacks
+/// of all its threads on its stderr, where py-spy is missing the only way to know them, and ends
+/// without a core dump. False: it is another process, or cannot act on the signal (stopped, in
+/// state D), and has got none. A child that was not reaped.
+[[nodiscard]] bool abort_with_python_stacks(pid_t process);
 
 }  // namespace ddprun

@@ -1,95 +1,119 @@
 #include "agent/proc/process_table.hpp"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <deque>
-#include <fstream>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
+
+#include "agent/proc/files.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 
 namespace {
 
-// `PID (NAME) STATE PARENT GROUP SESSION ...`, the number of threads in field 20, the start in
-// field 22, the resident pages in field 24; the name may hold anything, brackets too.
-std::optional<ProcessEntry> parse_stat(std::string_view stat) {
-  const auto open = stat.find('(');
-  const auto close = stat.rfind(')');
-  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
+constexpr std::size_t kBytesOfProcMax = 4096;
+
+template <class Number>
+Number parsed(std::string_view text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string folder_of(pid_t process) {
+  return "/proc/" + std::to_string(process) + "/";
+}
+
+// With the numbers of proc(5).
+std::optional<ProcessEntry> parse_entry(const std::string& text) {
+  const Stat stat(text);
+  if (stat.fields() < 24) return std::nullopt;
   ProcessEntry entry;
-  const std::string rest(stat.substr(close + 1));
-  constexpr const char* kFields =
-      " %c %d %d %d %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu %*s %lld";
-  long long pages = 0;
-  const int found =
-      std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group, &entry.session,
-                  &entry.foreground_group, &entry.threads, &entry.started, &pages);
-  if (found != 8) return std::nullopt;
-  entry.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
-  entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
+  entry.pid = std::atoi(text.c_str());
+  entry.name = stat.name();
+  entry.state = stat.state();
+  entry.parent = static_cast<pid_t>(stat[4]);
+  entry.group = static_cast<pid_t>(stat[5]);
+  entry.session = static_cast<pid_t>(stat[6]);
+  entry.foreground_group = static_cast<pid_t>(stat[8]);
+  entry.threads = static_cast<int>(stat[20]);
+  entry.started = static_cast<unsigned long long>(stat[22]);
+  entry.resident_bytes = stat[24] * ::sysconf(_SC_PAGESIZE);
   // The state is that of the main thread, which may end before others do.
   entry.ended = (entry.state == 'Z' || entry.state == 'X') && entry.threads <= 1;
-  entry.name = stat.substr(open + 1, close - open - 1);
   return entry;
-}
-
-std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
-  const std::string path = std::string(pid) + "/stat";
-  const int file = ::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;  // gone meanwhile
-  std::array<char, 1024> text{};      // what is asked for stands at its beginning
-  const ssize_t bytes = ::read(file, text.data(), text.size());
-  ::close(file);
-  if (bytes <= 0) return std::nullopt;
-  return parse_stat({text.data(), static_cast<std::size_t>(bytes)});
-}
-
-using Children = std::multimap<pid_t, pid_t>;  // by their parent
-
-Children children_by_pass() {
-  Children children;
-  static_cast<void>(for_each_process(
-      [&](const ProcessEntry& entry) { children.emplace(entry.parent, entry.pid); }));
-  return children;
-}
-
-/// From the line `Uid: REAL EFFECTIVE SAVED FILESYSTEM`.
-std::optional<uid_t> effective_user_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  for (std::string word; file >> word;) {
-    uid_t real = 0;
-    uid_t effective = 0;
-    if (word == "Uid:" && file >> real >> effective) return effective;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
 
-bool for_each_process(const std::function<void(const ProcessEntry&)>& visit) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  if (proc == nullptr) return false;
-  while (const dirent* item = ::readdir(proc.get())) {
-    if (item->d_name[0] < '1' || item->d_name[0] > '9') continue;
-    if (const auto entry = read_stat(::dirfd(proc.get()), item->d_name)) {
-      visit(*entry);
-    } else if (errno == EMFILE || errno == ENFILE) {
-      return false;
-    }
+Stat::Stat(std::string_view text) {
+  const auto open = text.find('(');
+  const auto close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos) return;
+  name_ = text.substr(open + 1, close - open - 1);
+  for (std::string_view rest = text.substr(close + 1); !rest.empty();) {
+    const auto begin = std::min(rest.find_first_not_of(" \n"), rest.size());
+    const auto end = std::min(rest.find_first_of(" \n", begin), rest.size());
+    if (end > begin) fields_.push_back(rest.substr(begin, end - begin));
+    rest.remove_prefix(end);
   }
-  return true;
+}
+
+long long Stat::operator[](std::size_t field) const {
+  return field <= fields() ? parsed<long long>(fields_[field - kFirst]) : 0;
+}
+
+std::string read_proc(pid_t process, const std::string& name) {
+  return read_beginning(folder_of(process) + name, kBytesOfProcMax).value_or("");
+}
+
+std::string link_of(pid_t process, const std::string& name) {
+  std::array<char, 4096> target;
+  const ssize_t bytes =
+      ::readlink((folder_of(process) + name).c_str(), target.data(), target.size());
+  return {target.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+}
+
+std::optional<std::string_view> value_of(std::string_view text, std::string_view name) {
+  for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    if (at != 0 && text[at - 1] != '\n') continue;
+    const auto begin = std::min(text.find_first_not_of(" \t", at + name.size()), text.size());
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+  return std::nullopt;
+}
+
+std::vector<pid_t> threads_of(pid_t process, std::size_t limit) {
+  std::vector<pid_t> threads{process};
+  if (limit == 1) return threads;
+  for_each_entry(folder_of(process) + "task", [&](const dirent& entry) {
+    const pid_t thread = std::atoi(entry.d_name);
+    if (thread > 0 && thread != process) threads.push_back(thread);
+    return threads.size() < limit;
+  });
+  return threads;
+}
+
+bool for_each_process(const std::function<void(const ProcessEntry&)>& visit) {
+  bool all = true;
+  const bool opened = for_each_entry("/proc", [&](const dirent& item) {
+    if (item.d_name[0] < '1' || item.d_name[0] > '9') return true;
+    if (const auto entry = find_process(std::atoi(item.d_name))) {
+      visit(*entry);
+    } else {
+      all = errno != EMFILE && errno != ENFILE;
+    }
+    return all;
+  });
+  return opened && all;
 }
 
 std::optional<std::vector<ProcessEntry>> list_processes() {
@@ -100,7 +124,15 @@ std::optional<std::vector<ProcessEntry>> list_processes() {
 }
 
 std::optional<ProcessEntry> find_process(pid_t pid) {
-  return read_stat(AT_FDCWD, ("/proc/" + std::to_string(pid)).c_str());
+  const auto stat = read_beginning(folder_of(pid) + "stat", kBytesOfProcMax);
+  return stat ? parse_entry(*stat) : std::nullopt;
+}
+
+Children children_by_pass() {
+  Children children;
+  static_cast<void>(for_each_process(
+      [&](const ProcessEntry& entry) { children.emplace(entry.parent, entry.pid); }));
+  return children;
 }
 
 int open_children_of_this_process() {
@@ -110,46 +142,33 @@ int open_children_of_this_process() {
 
 std::vector<pid_t> read_children(int list) {
   std::vector<pid_t> children;
-  std::array<char, 4096> part;
-  pid_t pid = 0;
-  off_t from = 0;
-  for (ssize_t bytes = 0; (bytes = ::pread(list, part.data(), part.size(), from)) > 0;) {
-    from += bytes;
-    for (const char letter : std::string_view(part.data(), static_cast<std::size_t>(bytes))) {
-      if (letter >= '0' && letter <= '9') {
-        pid = pid * 10 + (letter - '0');
-      } else if (pid != 0) {
-        children.push_back(std::exchange(pid, 0));
-      }
-    }
+  const std::string text = read_range(list, 0, std::string::npos);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto end = std::min(rest.find(' '), rest.size());
+    if (end > 0) children.push_back(parsed<pid_t>(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return children;
 }
 
-// The kernel keeps a list for each thread.
+std::vector<pid_t> children_of(pid_t process, pid_t thread) {
+  const std::string path = folder_of(process) + "task/" + std::to_string(thread) + "/children";
+  const Descriptor list(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return list.number() < 0 ? std::vector<pid_t>() : read_children(list.number());
+}
+
 std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> children;
-  const std::string tasks = "/proc/" + std::to_string(process) + "/task/";
-  const auto add = [&](const std::string& thread) {
-    const int list = ::open((tasks + thread + "/children").c_str(), O_RDONLY | O_CLOEXEC);
-    if (list < 0) return;
-    const std::vector<pid_t> its = read_children(list);
+  for (const pid_t thread : threads_of(process)) {
+    const std::vector<pid_t> its = children_of(process, thread);
     children.insert(children.end(), its.begin(), its.end());
-    ::close(list);
-  };
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(tasks.c_str()), ::closedir);
-  if (opened == nullptr) return children;
-  while (const dirent* item = ::readdir(opened.get())) {
-    if (item->d_name[0] != '.') add(item->d_name);
   }
   return children;
 }
 
 std::vector<ProcessEntry> processes_below(const std::vector<pid_t>& roots, std::size_t limit) {
   std::vector<ProcessEntry> found;
-  const int own = open_children_of_this_process();
-  const bool listed = own >= 0;
-  if (listed) ::close(own);
+  const bool listed = Descriptor(open_children_of_this_process()).number() >= 0;
   const Children children = listed ? Children() : children_by_pass();
   std::unordered_set<pid_t> known(roots.begin(), roots.end());
   std::deque<pid_t> next(roots.begin(), roots.end());
@@ -170,26 +189,21 @@ std::vector<ProcessEntry> processes_below(const std::vector<pid_t>& roots, std::
   return found;
 }
 
-// The owner of /proc/PID is root for a process that has changed its user.
+// The owner of /proc/PID is root for a process that has changed its user. The line is
+// `Uid: REAL EFFECTIVE SAVED FILESYSTEM`.
 bool any_process_below_runs_as(uid_t uid) {
   const auto below = processes_below({::getpid()}, kProcessesBelowMax);
   return std::any_of(below.begin(), below.end(), [&](const ProcessEntry& process) {
-    return process.pid != ::getpid() && effective_user_of(process.pid) == uid;
+    const std::string status = read_proc(process.pid, "status");
+    const auto users = value_of(status, "Uid:");
+    return process.pid != ::getpid() && users &&
+           parsed<uid_t>(users->substr(std::min(users->find('\t') + 1, users->size()))) == uid;
   });
 }
 
 std::string environment_of(pid_t pid, const std::string& variable) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/environ";
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::string text(1, '\0');
-  std::array<char, 16 * 1024> part;  // not filled with zeros: there are thousands of processes
-  ssize_t bytes = 0;
-  while (text.size() < kEnvironmentBytesMax &&
-         (bytes = ::read(file, part.data(), part.size())) > 0) {
-    text.append(part.data(), static_cast<std::size_t>(bytes));
-  }
-  ::close(file);
+  const auto block = read_beginning(folder_of(pid) + "environ", kEnvironmentBytesMax);
+  const std::string text = '\0' + block.value_or("");
   const std::string wanted = '\0' + variable + '=';
   const auto at = text.find(wanted);
   if (at == std::string::npos) return {};

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ddprun {
@@ -16,6 +18,38 @@ namespace ddprun {
 inline constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
 // Processes below this one that are looked at to find out whose a connection is: about 20 ms.
 inline constexpr std::size_t kProcessesBelowMax = 1000;
+
+/// The text of /proc/PID/stat, or of that of a thread. Keep it while this is used.
+class Stat {
+ public:
+  explicit Stat(std::string_view text);
+  /// The number of the last field; 0: there is none.
+  [[nodiscard]] std::size_t fields() const {
+    return fields_.empty() ? 0 : fields_.size() + kFirst - 1;
+  }
+  /// The name may hold anything, brackets too.
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] char state() const { return fields_.empty() ? '?' : fields_.front().front(); }
+  /// A field by its number in proc(5), from 4 on; 0 where it is missing.
+  [[nodiscard]] long long operator[](std::size_t field) const;
+
+ private:
+  static constexpr std::size_t kFirst = 3;  // the state
+  std::string_view name_;
+  std::vector<std::string_view> fields_;
+};
+
+/// The beginning of /proc/PID/`name`; empty when it cannot be read.
+[[nodiscard]] std::string read_proc(pid_t process, const std::string& name);
+/// The target of a link there, such as "exe" and "fd/4"; empty when it cannot be read.
+[[nodiscard]] std::string link_of(pid_t process, const std::string& name);
+/// What follows `name` at the beginning of a line, without the blanks between them; none: no line
+/// begins with it.
+[[nodiscard]] std::optional<std::string_view> value_of(std::string_view text,
+                                                       std::string_view name);
+
+/// The main thread first.
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t process, std::size_t limit = std::string::npos);
 
 struct ProcessEntry {
   pid_t pid = 0;
@@ -46,9 +80,13 @@ struct ProcessEntry {
 /// Those of it, alive or zombies, in the order in which they became children. Complete, because
 /// only this process reaps them.
 [[nodiscard]] std::vector<pid_t> read_children(int list);
-/// Children of another process, alive or zombies. Some are missing if it reaps others meanwhile.
-/// Empty on a kernel that does not list them.
+/// Children of another process, or of one of its threads, alive or zombies. Some are missing if it
+/// reaps others meanwhile. Empty on a kernel that does not list them.
 [[nodiscard]] std::vector<pid_t> children_of(pid_t process);
+[[nodiscard]] std::vector<pid_t> children_of(pid_t process, pid_t thread);
+/// Those of all processes, by their parent, from one pass over /proc.
+using Children = std::multimap<pid_t, pid_t>;
+[[nodiscard]] Children children_by_pass();
 
 /// Those of `roots` that live, and what descends from them and lives, parents before children, at
 /// most `limit`. Costs about 20 µs for each, however many other processes there are; a pass over

@@ -1,5 +1,6 @@
-// progress: what the kernel counts of ranks, for --hang-timeout. One pass over /proc, and two files
-// for each process of a rank; with a close look two for each thread and its descriptors. Thread
+// progress: what ranks do, as the kernel counts it and shows their system calls, for --hang-timeout
+// and prompts. A pass over /proc, and two files for each process of a rank; with a close look two
+// for each thread and its descriptors. Blocks at most as long as one of them is in execve. Thread
 // rule: none.
 #pragma once
 
@@ -25,5 +26,11 @@ namespace ddprun {
 /// The same with a CloseLook of each. `store_port`: of the round's store.
 [[nodiscard]] std::vector<RankProgress> read_progress_closely(const std::vector<pid_t>& leaders,
                                                               std::uint16_t store_port);
+
+/// Whether a leader, or what descends from it, waits for the user to type: reads a terminal, or
+/// waits in poll(), select() or epoll for one, perhaps among others. Of their main threads, or of
+/// all. False where the kernel does not show system calls: it takes the right to trace.
+enum class Threads { kMain, kAll };
+[[nodiscard]] bool rank_waits_for_terminal(pid_t leader, Threads which);
 
 }  // namespace ddprun

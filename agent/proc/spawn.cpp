@@ -9,9 +9,8 @@
 
 #include <optional>
 
-#include "agent/proc/become.hpp"
 #include "agent/proc/isolation.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 
 namespace ddprun {
 namespace {

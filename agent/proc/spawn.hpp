@@ -17,7 +17,7 @@
 namespace ddprun {
 
 struct SpawnRequest {
-  std::string program;                   // absolute path, see find_program()
+  std::string program;                   // absolute path, see program.hpp
   std::vector<std::string> argv;         // argv[0] included
   std::vector<std::string> environment;  // "NAME=value", the complete environment
   int stdout_fd = 1;                     // what the worker gets as 1 and 2; stays the caller's
@@ -28,14 +28,6 @@ struct SpawnRequest {
   CpuSet cpus = {};                             // its affinity; empty: that of this process
   sigset_t ignored = ignored_at_start();        // signals that it ignores
 };
-
-/// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute
-/// path, or a kNotFound / kNotExecutable error whose sentence names the path and the reason.
-[[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
-
-/// Whether the script that an interpreter is to run (empty: none) is there; else a kNoScript error.
-/// What cannot be looked at is left to the interpreter.
-[[nodiscard]] Result<void> find_script(const std::string& path);
 
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
 /// agent dies, has descriptors 0, 1, 2 and `kept` only, default signal dispositions but for

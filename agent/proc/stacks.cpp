@@ -1,5 +1,7 @@
 #include "agent/proc/stacks.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +9,10 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <charconv>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -16,9 +20,9 @@
 #include <utility>
 
 #include "agent/proc/process_facts.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
-#include "agent/proc/stack_text.hpp"
-#include "agent/proc/tool.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 
@@ -31,6 +35,138 @@ constexpr std::size_t kNativeBytesMax = 16 * 1024 * 1024;
 constexpr std::size_t kPythonBytesMax = 256 * 1024;
 // Left for the end of a tool that is killed.
 constexpr std::chrono::milliseconds kToolEnd{100};
+
+std::string_view next_part(std::string_view& text, char separator) {
+  const auto end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+std::optional<int> number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The sentence behind a word of ddprun-stacks.
+std::string missing_text(std::string_view word) {
+  if (word == "denied") return "the kernel denies ptrace: no native stacks";
+  if (word == "gone") return "it ended meanwhile";
+  if (word == "late") return "not all native stacks were read in time";
+  if (word == "unsupported") return "no native stacks on this processor";
+  return "its native stacks could not be read";
+}
+
+ThreadStack* thread_of(std::vector<ThreadStack>& threads, int tid) {
+  const auto known = std::find_if(threads.begin(), threads.end(),
+                                  [tid](const ThreadStack& thread) { return thread.tid == tid; });
+  if (known != threads.end()) return &*known;
+  if (threads.size() >= kStackThreadsMax) return nullptr;
+  threads.push_back({tid, {}, {}});
+  return &threads.back();
+}
+
+void add_frame(ThreadStack* thread, std::string_view function, std::string_view where) {
+  if (thread == nullptr || thread->frames.size() >= kStackFramesMax) return;
+  thread->frames.push_back({std::string(function), std::string(where)});
+}
+
+// `Thread 4711 (idle): "MainThread"`.
+std::optional<ThreadStack> python_thread(std::string_view line) {
+  constexpr std::string_view kStart = "Thread ";
+  if (!line.starts_with(kStart)) return std::nullopt;
+  line.remove_prefix(kStart.size());
+  ThreadStack thread;
+  thread.tid = number_of(next_part(line, ' ')).value_or(0);
+  const auto open = line.find('"');
+  const auto close = line.rfind('"');
+  if (open != std::string_view::npos && close > open) {
+    thread.name = line.substr(open + 1, close - open - 1);
+  }
+  return thread;
+}
+
+// `    step (pkg/train.py:310)`.
+void add_python_frame(std::vector<ThreadStack>& threads, std::string_view line) {
+  const auto open = line.rfind(" (");
+  if (threads.empty() || open == std::string_view::npos || !line.ends_with(')')) return;
+  std::string_view place = line.substr(open + 2, line.size() - open - 3);
+  place.remove_prefix(place.rfind('/') + 1);
+  line = line.substr(0, open);
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  add_frame(&threads.back(), line, place);
+}
+
+/// A short program of ddprun's own, which is no worker.
+struct Tool {
+  std::string program;            // absolute path
+  std::vector<std::string> argv;  // argv[0] included
+  std::vector<std::string> environment;
+};
+
+struct Running {
+  std::optional<Child> child;
+  asio::posix::stream_descriptor output;
+  asio::steady_timer limit;
+};
+
+bool start_tool(Running& running, const asio::any_io_executor& executor, const Tool& tool) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+  const Descriptor output(ends[1]);
+  boost::system::error_code why;
+  running.output.assign(ends[0], why);
+  if (why) {
+    ::close(ends[0]);
+    return false;
+  }
+  const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (nowhere.number() < 0) return false;
+  SpawnRequest request;
+  request.program = tool.program;
+  request.argv = tool.argv;
+  request.environment = tool.environment;
+  request.stdout_fd = output.number();
+  request.stderr_fd = nowhere.number();
+  auto child = spawn(executor, request);
+  if (child) running.child.emplace(std::move(*child));
+  return running.child.has_value();
+}
+
+/// Its own coroutine, because a process in the kernel's hands is not waited for.
+asio::awaitable<void> reap_tool(std::shared_ptr<Running> running, Orphans& orphans) {
+  const auto status = co_await running->child->wait();
+  static_cast<void>(status);
+  orphans.no_longer_except(running->child->pid());
+}
+
+/// Its standard output, at most `bytes_max` bytes, until it closes that or at `deadline`; then it
+/// is killed, with all that it has started. What it writes to stderr is dropped. Empty when it
+/// cannot be started. Cancelling leaves the process to its parent-death signal.
+asio::awaitable<std::string> output_of(asio::any_io_executor executor, Orphans& orphans, Tool tool,
+                                       std::size_t bytes_max, TimePoint deadline) {
+  const auto running = std::make_shared<Running>(Running{
+      {}, asio::posix::stream_descriptor(executor), asio::steady_timer(executor, deadline)});
+  std::string text;
+  if (!start_tool(*running, executor, tool)) co_return text;
+  orphans.except(running->child->pid());
+  asio::co_spawn(executor, reap_tool(running, orphans), asio::detached);
+  running->limit.async_wait([running](const boost::system::error_code& why) {
+    if (!why) running->output.close();
+  });
+  std::array<char, 16384> chunk{};
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  while (text.size() < bytes_max) {
+    const auto [why, bytes] = co_await running->output.async_read_some(asio::buffer(chunk), token);
+    if (why) break;
+    text.append(chunk.data(), std::min(bytes, bytes_max - text.size()));
+  }
+  running->limit.cancel();
+  running->child->signal_group(SIGKILL);
+  co_return text;
+}
 
 struct Process {
   ProcessStacks stacks{};
@@ -159,6 +295,37 @@ asio::awaitable<void> add_python(const asio::any_io_executor& executor, Orphans&
 }
 
 }  // namespace
+
+std::map<int, NativeStacks> parse_native_stacks(std::string_view text) {
+  std::map<int, NativeStacks> stacks;
+  while (!text.empty()) {
+    std::string_view line = next_part(text, '\n');
+    const std::string_view kind = next_part(line, '\t');
+    const auto pid = number_of(next_part(line, '\t'));
+    if (!pid) continue;
+    NativeStacks& process = stacks[*pid];
+    if (kind == "E") process.missing = missing_text(line);
+    if (kind != "F") continue;
+    const auto tid = number_of(next_part(line, '\t'));
+    const std::string_view function = next_part(line, '\t');
+    if (tid) add_frame(thread_of(process.threads, *tid), function, line);
+  }
+  return stacks;
+}
+
+std::vector<ThreadStack> parse_python_stacks(std::string_view text) {
+  std::vector<ThreadStack> threads;
+  while (!text.empty()) {
+    const std::string_view line = next_part(text, '\n');
+    auto thread = python_thread(line);
+    if (thread && threads.size() >= kStackThreadsMax) break;
+    if (thread) threads.push_back(std::move(*thread));
+    if (line.starts_with("    ")) add_python_frame(threads, line);
+  }
+  std::stable_partition(threads.begin(), threads.end(),
+                        [](const ThreadStack& one) { return one.name == "MainThread"; });
+  return threads;
+}
 
 StackTools find_stack_tools(const Environment& environment) {
   StackTools tools;

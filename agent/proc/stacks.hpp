@@ -5,7 +5,10 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/proc/orphans.hpp"
@@ -34,5 +37,20 @@ struct StackTools {
                                                             StackTools tools,
                                                             std::vector<WorkerName> workers,
                                                             TimePoint deadline);
+
+// Of one process; what is beyond them is left out.
+inline constexpr std::size_t kStackThreadsMax = 64;
+inline constexpr std::size_t kStackFramesMax = 64;
+
+/// What ddprun-stacks prints of one process, however that looks. Pure.
+struct NativeStacks {
+  std::vector<ThreadStack> threads{};
+  std::string missing{};  // why some are missing; empty: none is
+};
+/// By pid.
+[[nodiscard]] std::map<int, NativeStacks> parse_native_stacks(std::string_view text);
+
+/// What `py-spy dump` prints. The main thread comes first.
+[[nodiscard]] std::vector<ThreadStack> parse_python_stacks(std::string_view text);
 
 }  // namespace ddprun

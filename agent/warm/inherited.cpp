@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "agent/proc/process_facts.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 
 namespace ddprun::warm {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/warm/core/limits.hpp"
 
 namespace ddprun::warm {

@@ -17,8 +17,8 @@
 #include <charconv>
 #include <utility>
 
+#include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
-#include "agent/proc/spawn_error.hpp"
 #include "agent/warm/core/limits.hpp"
 #include "agent/warm/inherited.hpp"
 #include "net/bugs.hpp"

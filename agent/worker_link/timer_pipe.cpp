@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/leftovers.hpp"
 #include "agent/proc/process_table.hpp"
-#include "agent/proc/spawn_error.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/watch/timer_table.hpp"
 #include "base/message_line.hpp"

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "agent/control/directory.hpp"
-#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/leftovers.hpp"
 #include "agent/proc/process_table.hpp"
 #include "base/message_line.hpp"
 

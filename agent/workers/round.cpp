@@ -13,6 +13,7 @@
 #include "agent/events/run_events.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/report/text.hpp"
 #include "base/macros.hpp"

@@ -10,7 +10,7 @@
 
 #include "agent/node/local_round.hpp"
 #include "agent/output/tail.hpp"
-#include "agent/proc/file_text.hpp"
+#include "agent/proc/files.hpp"
 #include "base/limits.hpp"
 
 namespace ddprun {

@@ -14,7 +14,7 @@
 #include "agent/events/run_events.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/tail.hpp"
-#include "agent/proc/exiting.hpp"
+#include "agent/proc/process_facts.hpp"
 #include "agent/watch/survivor_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "net/bugs.hpp"

@@ -11,7 +11,6 @@
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
-#include "agent/proc/terminal_wait.hpp"
 #include "agent/report/text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"

@@ -11,6 +11,7 @@
 
 #include "agent/events/run_events.hpp"
 #include "agent/proc/process_table.hpp"
+#include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/watch/survivor_lines.hpp"
 #include "agent/workers/round.hpp"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "agent/proc/spawn.hpp"
+#include "agent/proc/program.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 #include "base/write_all.hpp"

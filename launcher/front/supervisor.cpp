@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "agent/proc/cgroup.hpp"
-#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/leftovers.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"

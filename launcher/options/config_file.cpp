@@ -21,7 +21,7 @@
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
-#include "agent/proc/directory.hpp"
+#include "agent/proc/files.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/options/values.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "agent/output/log.hpp"
-#include "agent/proc/file_text.hpp"
+#include "agent/proc/files.hpp"
 #include "agent/run.hpp"
 #include "base/random_uuid.hpp"
 #include "net/listen.hpp"

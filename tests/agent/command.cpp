@@ -13,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
 #include "tests/support/catch.hpp"
 

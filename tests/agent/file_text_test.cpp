@@ -1,5 +1,5 @@
 // What ddprun leaves for a launcher above it, whatever stands at that path.
-#include "agent/proc/file_text.hpp"
+#include "agent/proc/files.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "agent/proc/exiting.hpp"
+#include "agent/proc/process_facts.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <string>
 
+#include "agent/proc/descendants.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,4 +1,4 @@
-#include "agent/proc/shared_names.hpp"
+#include "agent/proc/leftovers.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/proc/isolation.hpp"
+#include "agent/proc/program.hpp"
 #include "tests/proc/test_cgroup.hpp"
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sentences.hpp"

@@ -1,4 +1,4 @@
-#include "agent/proc/stack_text.hpp"
+#include "agent/proc/stacks.hpp"
 
 #include "tests/support/catch.hpp"
 

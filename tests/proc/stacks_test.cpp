@@ -9,7 +9,6 @@
 
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/progress.hpp"
-#include "agent/proc/terminal_wait.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::ProcessStacks;

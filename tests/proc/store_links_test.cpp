@@ -1,4 +1,4 @@
-#include "agent/proc/store_links.hpp"
+#include "agent/proc/connections.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -74,7 +74,7 @@ const std::vector<Room> kRooms{
 // The command line: options < request < machine < {schedulers, rendezvous, workers} < configure <
 // commands < the program.
 const std::vector<Room> kLauncherRooms{
-    {"launcher/options/", {"base/", "agent/proc/directory"}, kAll},
+    {"launcher/options/", {"base/", "agent/proc/files"}, kAll},
     {"launcher/request/",
      {"base/", "agent/config/", "agent/proc/numa", "rendezvous/coordinator/status_access",
       "launcher/options/"},

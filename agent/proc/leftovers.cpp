@@ -1,6 +1,5 @@
-#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/leftovers.hpp"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,8 +10,9 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <memory>
 
+#include "agent/proc/files.hpp"
+#include "base/descriptor.hpp"
 #include "base/random_uuid.hpp"
 
 namespace ddprun {
@@ -20,6 +20,7 @@ namespace ddprun {
 namespace {
 
 constexpr std::string_view kUnfinished = ".new";
+constexpr std::size_t kNamesMax = 4096;
 
 bool is_private(int directory) {
   struct stat facts = {};
@@ -33,6 +34,25 @@ void remove_about(const std::string& socket) {
   ::unlink((socket.substr(0, socket.rfind('.')) + ".run").c_str());
 }
 
+/// None: there are more than kNamesMax, which other users may have made.
+std::optional<std::set<std::string>> names_in(const std::string& directory) {
+  std::set<std::string> names;
+  std::size_t looked = 0;
+  for_each_entry(directory, [&](const dirent& entry) {
+    if (entry.d_type == DT_REG) names.insert(entry.d_name);
+    return ++looked <= kNamesMax;
+  });
+  if (looked > kNamesMax) return std::nullopt;
+  return names;
+}
+
+/// A process that opens the file meanwhile waits for the lease to end, and the kernel signals this
+/// one: with SIGIO, which would end it, if not told to use a signal that is ignored.
+bool is_open_elsewhere(int file) {
+  if (::fcntl(file, F_SETSIG, SIGURG) != 0) return true;
+  return ::fcntl(file, F_SETLEASE, F_WRLCK) != 0;
+}
+
 }  // namespace
 
 void remove_if_refused(const std::string& path) {
@@ -41,24 +61,19 @@ void remove_if_refused(const std::string& path) {
   if (path.size() >= sizeof(address.sun_path)) return;
   ::memcpy(address.sun_path, path.data(), path.size());
   // Of another type than ours: a live one answers EPROTOTYPE, and its process is not woken up.
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return;
+  const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.number() < 0) return;
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
-  const bool refused = ::connect(socket, name, sizeof(address)) != 0 && errno == ECONNREFUSED;
-  if (refused) ::unlink(path.c_str());
-  ::close(socket);
+  const bool answers = ::connect(socket.number(), name, sizeof(address)) == 0;
+  if (!answers && errno == ECONNREFUSED) ::unlink(path.c_str());
 }
 
 bool remove_if_unread(const std::string& path) {
   struct stat facts = {};
   if (::lstat(path.c_str(), &facts) != 0) return errno != ENOENT;
   if (!S_ISFIFO(facts.st_mode)) return true;
-  const int opened = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (opened >= 0) {
-    ::close(opened);
-    return true;
-  }
-  return errno != ENXIO || ::unlink(path.c_str()) != 0;
+  const Descriptor pipe(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  return pipe.number() >= 0 || errno != ENXIO || ::unlink(path.c_str()) != 0;
 }
 
 std::string unfinished_pipe(const std::string& path) {
@@ -83,13 +98,12 @@ void remove_unfinished_pipes(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string begin = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(directory.c_str()), ::closedir);
-  if (list == nullptr) return;
-  while (const dirent* item = ::readdir(list.get())) {
-    const std::string name = item->d_name;
+  for_each_entry(directory, [&](const dirent& entry) {
+    const std::string name = entry.d_name;
     const bool is_left = name.starts_with(begin) && is_left_unfinished(name);
     if (is_left) static_cast<void>(remove_if_unread(directory + "/" + name));
-  }
+    return true;
+  });
 }
 
 // Not of the form PID-NONCE.SUFFIX.new: one of another namespace may be about to listen.
@@ -97,23 +111,43 @@ void remove_left_sockets(const std::string& directory, pid_t owner) {
   const int opened =
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (opened < 0) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(opened), ::closedir);
-  if (list == nullptr) {
-    ::close(opened);
-    return;
-  }
-  if (!is_private(opened)) return;
+  const bool ours = is_private(opened);
   const std::string begin = std::to_string(owner) + "-";
-  while (const dirent* item = ::readdir(list.get())) {
-    const std::string name = item->d_name;
-    if (!name.starts_with(begin)) continue;
+  for_each_entry(opened, [&](const dirent& entry) {
+    const std::string name = entry.d_name;
+    if (!ours) return false;
+    if (!name.starts_with(begin)) return true;
     if (name.ends_with(".sock") || name.ends_with(".link")) {
       remove_if_refused(directory + "/" + name);
       remove_about(directory + "/" + name);
     } else if (name.ends_with(kTimersSuffix)) {
       static_cast<void>(remove_if_unread(directory + "/" + name));
     }
+    return true;
+  });
+}
+
+SharedNames::SharedNames(std::string directory)
+    : directory_(std::move(directory)), before_(names_in(directory_)) {}
+
+SharedNames::Left SharedNames::left() const {
+  Left left;
+  const auto now = names_in(directory_);
+  if (!before_ || !now) return left;
+  for (const std::string& name : *now) {
+    if (before_->contains(name)) continue;
+    const std::string path = directory_ + "/" + name;
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.number() < 0) continue;
+    struct stat facts = {};
+    const bool is_own = ::fstat(file.number(), &facts) == 0 && facts.st_uid == ::geteuid();
+    if (is_own && !is_open_elsewhere(file.number())) {
+      constexpr std::int64_t kBlock = 512;
+      left.names.push_back(name);
+      left.bytes += facts.st_blocks * kBlock;
+    }
   }
+  return left;
 }
 
 }  // namespace ddprun

@@ -1,12 +1,16 @@
-// Unix sockets and named pipes of processes that got SIGKILL: their files stay, and refuse
-// connections or have no reader. Thread rule: none; the calls may take as long as the file system
-// does. Errors: what cannot be removed stays.
+// What processes that got SIGKILL leave in file systems. Thread rule: none; the calls may take as
+// long as the file system does. Errors: what cannot be read is not named, what cannot be removed
+// stays.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun {
 
@@ -32,5 +36,25 @@ void remove_unfinished_pipes(const std::string& path);
 /// alone. Another PID namespace may have a process with that number: where one listens, nothing is
 /// removed.
 void remove_left_sockets(const std::string& directory, pid_t owner);
+
+/// Names of POSIX shared memory and semaphores (shm_open(3), sem_open(3)): they occupy memory until
+/// a user removes them.
+class SharedNames {
+ public:
+  /// Remembers the names that are there now.
+  explicit SharedNames(std::string directory = "/dev/shm");
+
+  struct Left {
+    std::vector<std::string> names;  // sorted
+    std::int64_t bytes = 0;          // that they occupy
+  };
+  /// The files of this user that have come since and that no process has open or mapped. The
+  /// kernel proves the latter: it grants a write lease on no other file (fcntl(2), F_SETLEASE).
+  [[nodiscard]] Left left() const;
+
+ private:
+  std::string directory_;
+  std::optional<std::set<std::string>> before_;  // none: too many to look at
+};
 
 }  // namespace ddprun
