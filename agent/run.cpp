@@ -19,7 +19,6 @@
 #include "agent/events/run_events.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/output/log.hpp"
-#include "agent/output/message_sink.hpp"
 #include "agent/output/wait_line.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/program.hpp"

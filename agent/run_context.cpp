@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/config/plan.hpp"
-#include "agent/output/wait_note.hpp"
+#include "agent/output/wait_line.hpp"
 #include "agent/proc/files.hpp"
 #include "agent/proc/leftovers.hpp"
 #include "agent/report/error_file.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "agent/config/rendezvous_config.hpp"
-#include "agent/output/wait_text.hpp"
+#include "agent/output/wait_line.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {

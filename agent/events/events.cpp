@@ -38,9 +38,9 @@ void EventLog::keep(const std::string& line) {
   waiting_.erase(0, waiting_.find('\n', over) + 1);
 }
 
-void EventLog::write_to(LogFile file) {
+void EventLog::write_to(std::shared_ptr<LogFile> file) {
   if (file_) file_->close();
-  file_.emplace(std::move(file));
+  file_ = std::move(file);
   file_->may_be_lost();
   file_->append(std::exchange(waiting_, {}), warn_);
 }

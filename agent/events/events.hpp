@@ -41,7 +41,7 @@ class EventLog {
   void stop_observing(const void* owner) { observers_.erase(owner); }
   [[nodiscard]] Duration since_start() const { return Clock::now() - options_.started; }
   /// From now on lines go to this file.
-  void write_to(LogFile file);
+  void write_to(std::shared_ptr<LogFile> file);
   [[nodiscard]] bool wants_file() const { return options_.place == Options::Place::kGiven; }
   /// The text of result.json.
   void set_result(std::string text) { result_ = std::move(text); }
@@ -56,7 +56,7 @@ class EventLog {
   std::shared_ptr<bool> told_ = std::make_shared<bool>(false);  // outlives this in the file
   Warn warn_;
   std::map<const void*, Observer> observers_;
-  std::optional<LogFile> file_;
+  std::shared_ptr<LogFile> file_;
   std::string waiting_;  // whole lines that have no file
   std::string result_;
   std::uint64_t recorded_ = 0;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "agent/output/message_sink.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {
@@ -43,12 +42,6 @@ class PartSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
 };
 
 }  // namespace
-
-MessageSink::MessageSink(int descriptor) : descriptor_(descriptor) {}
-
-void MessageSink::attach(Writer writer) {
-  writer_ = std::move(writer);
-}
 
 void MessageSink::sink_it_(const spdlog::details::log_msg& message) {
   std::string line(message.payload.data(), message.payload.size());

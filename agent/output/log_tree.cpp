@@ -151,8 +151,9 @@ AttemptLogs::AttemptLogs(Directory directory)
     : directory_(directory.path()),
       opened_(std::make_shared<const Directory>(std::move(directory))) {}
 
-Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& disk,
-                                    std::uint64_t bytes_max) const {
+Result<std::shared_ptr<LogFile>> AttemptLogs::create(const std::string& path,
+                                                     const DiskThread& disk,
+                                                     std::uint64_t bytes_max) const {
   const std::string name = path.substr(directory_.size() + 1);
   const auto slash = name.find('/');
   std::shared_ptr<const Directory> directory = opened_;
@@ -306,7 +307,7 @@ Result<std::string> LogTree::keep_report(const std::string& text) {
   return path;
 }
 
-Result<LogFile> LogTree::create(const std::string& name, const DiskThread& disk) {
+Result<std::shared_ptr<LogFile>> LogTree::create(const std::string& name, const DiskThread& disk) {
   const auto made = run_.is_open() ? Result<void>() : make_run_directory();
   if (!made) return made.error();
   return LogFile::create(run_, name, disk);

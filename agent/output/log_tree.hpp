@@ -28,8 +28,9 @@ class AttemptLogs {
   explicit AttemptLogs(Directory directory);
   /// Creates one of the files below; `bytes_max`: see LogRing, 0 for no limit. Fails with kSystem,
   /// the path and the reason.
-  [[nodiscard]] Result<LogFile> create(const std::string& path, const DiskThread& disk,
-                                       std::uint64_t bytes_max = 0) const;
+  [[nodiscard]] Result<std::shared_ptr<LogFile>> create(const std::string& path,
+                                                        const DiskThread& disk,
+                                                        std::uint64_t bytes_max = 0) const;
 
   [[nodiscard]] bool files() const { return !directory_.empty(); }
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -90,7 +91,8 @@ class LogTree {
   /// path; fails with kSystem, or when there are no files at all.
   [[nodiscard]] Result<std::string> keep_report(const std::string& text);
   /// Creates a file beside the attempts, in the run's directory, which is made if need be.
-  [[nodiscard]] Result<LogFile> create(const std::string& name, const DiskThread& disk);
+  [[nodiscard]] Result<std::shared_ptr<LogFile>> create(const std::string& name,
+                                                        const DiskThread& disk);
   /// The same with this text in it, at once complete or not there.
   [[nodiscard]] Result<void> keep_file(const std::string& name, const std::string& text);
   /// Whether anything is left when finish() is done.

@@ -16,11 +16,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "agent/output/console.hpp"
-#include "agent/output/log_file.hpp"
-#include "agent/output/stream_route.hpp"
+#include "agent/output/output_plan.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 
@@ -29,33 +27,6 @@ namespace ddprun {
 // How long the output of a dead worker is read while a process it left behind keeps the pipe open.
 // What the worker itself wrote is in the pipe by then and never lost.
 inline constexpr std::chrono::milliseconds kDrainMax{500};
-
-/// filtered_stdout.log or filtered_stderr.log: the lines, with their prefix, of all tee'd streams
-/// of an attempt that contain one of the texts. Shared by the workers of the attempt.
-struct FilterLog {
-  std::vector<std::string> texts;  // not empty
-  LogFile file;
-};
-
-struct StreamPlan {
-  Route route = Route::kInherit;
-  std::string file;                   // for kFile, kLog and kTee: the path of the log file
-  std::shared_ptr<LogFile> log;       // that file; closed by the stream
-  std::shared_ptr<FilterLog> filter;  // for kTee; may be null
-  std::uint64_t before = 0;           // bytes of the file that were written in rounds before
-  bool copied = false;                // with kPass and kLabel: `log` gets all that is read
-  bool like_console = false;  // with kLog: the worker sees a terminal, where kPass would give one
-};
-
-struct WorkerOutputPlan {
-  StreamPlan out;
-  StreamPlan err;
-  std::string prefix;   // of a tee'd line, see line_prefix()
-  std::string label{};  // of a line of Route::kLabel, see rank_label()
-  int label_columns = 0;
-  Warn warn;  // gets a sentence when a file cannot be written; may be empty
-  std::shared_ptr<std::uint64_t> bytes{};  // counts the output that passes through; may be null
-};
 
 class StreamPump;
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "agent/output/line_prefix.hpp"
 #include "agent/output/prefixed_lines.hpp"
+#include "base/macros.hpp"
 
 namespace ddprun {
 
@@ -21,7 +21,7 @@ Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& t
   if (texts.empty() || path.empty()) return std::shared_ptr<FilterLog>();
   auto file = logs.create(path, disk, bytes_max);
   if (!file) return file.error();
-  return std::make_shared<FilterLog>(FilterLog{texts, std::move(*file)});
+  return std::make_shared<FilterLog>(FilterLog{texts, *file});
 }
 
 StreamWish::Show show_of(Console console, Rank rank, Streams stream) {
@@ -69,9 +69,7 @@ Result<std::shared_ptr<LogFile>> open_log(bool is_wanted, const AttemptLogs& log
                                           const std::string& path, const DiskThread& disk,
                                           std::uint64_t bytes_max) {
   if (!is_wanted) return std::shared_ptr<LogFile>();
-  auto file = logs.create(path, disk, bytes_max);
-  if (!file) return file.error();
-  return std::make_shared<LogFile>(std::move(*file));
+  return logs.create(path, disk, bytes_max);
 }
 
 Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
@@ -114,6 +112,35 @@ Warn warn_of(const LogConfig& config, const OutputContext& context) {
 }
 
 }  // namespace
+
+Route route_of(Stream stream, const StreamWish& wish) {
+  const Route to_file = wish.limited ? Route::kLog : Route::kFile;
+  if (wish.files && wish.teed) return wish.shown ? Route::kTee : to_file;
+  if (wish.files && wish.redirected) return to_file;
+  using Show = StreamWish::Show;
+  const bool kept = wish.files && wish.kept;
+  const bool inherits = (stream == Stream::kStdout && !kept) || !wish.quoted;
+  if (!wish.shown && kept) return to_file;
+  if (!wish.shown) return inherits ? Route::kDiscard : Route::kKeep;
+  switch (wish.show) {
+    case Show::kAsItIs:
+      break;
+    case Show::kPassed:
+      return Route::kPass;
+    case Show::kLabelled:
+      return Route::kLabel;
+    case Show::kInFile:
+      return wish.files ? Route::kLog : Route::kLabel;
+  }
+  return inherits ? Route::kInherit : Route::kPass;
+}
+
+std::string line_prefix(const std::string& text, const LinePrefixMacros& macros) {
+  return substitute(text, {{"role_name", macros.role_name},
+                           {"local_rank", std::to_string(macros.local_rank)},
+                           {"rank", std::to_string(macros.rank)},
+                           {"hostname", macros.hostname}});
+}
 
 Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLogs logs,
                                           std::string hostname, Warn warn, const DiskThread& disk) {
@@ -165,12 +192,8 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   WorkerOutputPlan plan = plan_streams(config.log, context.logs, files, local_rank, rank);
   plan.out.filter = context.out_filter;
   plan.err.filter = context.err_filter;
-  LinePrefixMacros macros;
-  macros.role_name = config.workers.role;
-  macros.local_rank = local_rank.value();
-  macros.rank = rank.value();
-  macros.hostname = context.hostname;
-  plan.prefix = line_prefix(config.log.prefix_template, macros);
+  plan.prefix = line_prefix(config.log.prefix_template, {config.workers.role, local_rank.value(),
+                                                         rank.value(), context.hostname});
   const std::string host = context.hostname.substr(0, context.hostname.find('.'));
   plan.label = rank_label(host, rank.value(), config.log.coloured);
   plan.label_columns = static_cast<int>(rank_label(host, rank.value(), false).size());

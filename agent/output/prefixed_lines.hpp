@@ -10,8 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/output/line_assembler.hpp"
-#include "agent/output/screen_lines.hpp"
+#include "agent/output/lines.hpp"
 #include "base/clock.hpp"
 
 namespace ddprun {

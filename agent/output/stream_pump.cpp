@@ -15,7 +15,7 @@
 
 #include "agent/output/console.hpp"
 #include "agent/output/console_queue.hpp"
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
 #include "agent/output/prefixed_lines.hpp"
 #include "agent/proc/program.hpp"
 #include "base/limits.hpp"
@@ -192,7 +192,7 @@ asio::awaitable<void> StreamPump::pump() {
       } else if (plan_.log->full()) {
         co_await plan_.log->room();
       } else {
-        co_await plan_.filter->file.room();
+        co_await plan_.filter->file->room();
       }
     }
     if (ended_) co_return;
@@ -213,7 +213,7 @@ StreamPump::Held StreamPump::held_up() const {
       route == Route::kTee || route == Route::kPass || route == Route::kLabel || revealed_;
   if (shown && sinks_.console && sinks_.console->full(sinks_.on_stall)) return Held::kByConsole;
   if (!is_logged()) return Held::kNo;
-  const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
+  const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file->full());
   return full ? Held::kByLog : Held::kNo;
 }
 
@@ -351,7 +351,7 @@ void StreamPump::add_line(std::string_view line) {
   const bool wanted = std::any_of(texts.begin(), texts.end(), [line](const std::string& text) {
     return line.find(text) != std::string_view::npos;
   });
-  if (wanted) plan_.filter->file.append(std::string_view(block_).substr(begin), sinks_.warn);
+  if (wanted) plan_.filter->file->append(std::string_view(block_).substr(begin), sinks_.warn);
 }
 
 asio::awaitable<void> StreamPump::drain(TimePoint deadline) {

@@ -15,12 +15,11 @@
 #include <utility>
 
 #include "agent/output/console.hpp"
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
 #include "agent/output/log_file.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/output/terminal.hpp"
-#include "agent/output/write_times.hpp"
 
 namespace ddprun {
 

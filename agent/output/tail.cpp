@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "agent/proc/files.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 
@@ -38,6 +41,12 @@ void shorten_long_lines(std::string& text) {
   }
 }
 
+// Bytes that come sooner belong to the piece before.
+constexpr Duration kMoment = std::chrono::milliseconds(5);
+constexpr std::size_t kPiecesMax = 256;
+constexpr std::size_t kLivePiecesMin = 3;
+constexpr Duration kLiveMin = std::chrono::seconds(1);
+
 }  // namespace
 
 void Tail::append(std::string_view bytes) {
@@ -55,22 +64,17 @@ std::string Tail::text() const {
 }
 
 std::string tail_of_file(const std::string& path, std::size_t bytes_max, std::uint64_t before) {
-  const int file = open_regular_file(path, O_NOFOLLOW);
-  if (file < 0) return {};
+  const Descriptor file(open_regular_file(path, O_NOFOLLOW));
+  if (file.number() < 0) return {};
   struct stat status = {};
-  ::fstat(file, &status);
+  ::fstat(file.number(), &status);
   // More than is kept, because lines may be long.
   const auto all = static_cast<std::uint64_t>(status.st_size);
   const auto size =
       static_cast<std::size_t>(all < before ? all : all - before);  // less: it was cut
   const auto wanted = std::min(size, std::max(bytes_max, kTailReadMax));
-  std::string bytes(wanted, '\0');
-  const auto from = status.st_size - static_cast<off_t>(wanted);
-  const ssize_t got = ::pread(file, bytes.data(), wanted, from);
-  ::close(file);
-  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   Tail tail(bytes_max);
-  tail.append(bytes);
+  tail.append(read_range(file.number(), status.st_size - static_cast<off_t>(wanted), wanted));
   return tail.text();
 }
 
@@ -78,6 +82,47 @@ std::uint64_t size_of_file(const std::string& path) {
   struct stat status = {};
   const bool is_file = ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
   return is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+void WriteTimes::add(TimePoint now, std::string_view bytes) {
+  if (pieces_.empty() || now - pieces_.back().at >= kMoment) {
+    pieces_.push_back({now});
+    if (pieces_.size() > kPiecesMax) pieces_.pop_front();
+  }
+  pieces_.back().bytes += bytes.size();
+  pieces_.back().ends_line = bytes.ends_with('\n');
+}
+
+bool WriteTimes::is_live() const {
+  if (pieces_.size() < kLivePiecesMin) return false;
+  const auto whole = static_cast<std::size_t>(std::count_if(
+      pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.ends_line; }));
+  return 4 * whole >= 3 * pieces_.size() && pieces_.back().at - pieces_.front().at >= kLiveMin;
+}
+
+std::string WriteTimes::merged(const Stream& one, const Stream& other) {
+  std::vector<std::pair<TimePoint, std::string_view>> pieces;
+  for (const Stream* stream : {&one, &other}) {
+    std::size_t end = stream->tail.size();
+    const auto& all = stream->times.pieces_;
+    for (auto piece = all.rbegin(); piece != all.rend() && end > 0; ++piece) {
+      const std::size_t bytes = std::min(piece->bytes, end);
+      end -= bytes;
+      pieces.emplace_back(piece->at, std::string_view(stream->tail).substr(end, bytes));
+    }
+    pieces.emplace_back(TimePoint::min(), std::string_view(stream->tail).substr(0, end));
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const auto& left, const auto& right) { return left.first < right.first; });
+  std::string text;
+  const char* behind = nullptr;  // the last piece
+  for (const auto& [at, piece] : pieces) {
+    if (piece.empty()) continue;
+    if (behind != nullptr && behind != piece.data() && !text.ends_with('\n')) text += '\n';
+    text += piece;
+    behind = piece.data() + piece.size();
+  }
+  return text;
 }
 
 }  // namespace ddprun

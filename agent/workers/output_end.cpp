@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/output/wait_note.hpp"
+#include "agent/output/wait_line.hpp"
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"

@@ -212,7 +212,7 @@ void RoundRunner::on_files(Files files) {
 }
 
 void RoundRunner::record_into(OutputContext& output) {
-  Result<LogFile>& events = *output.events;
+  Result<std::shared_ptr<LogFile>>& events = *output.events;
   if (!events) return output.warn(events.error().sentence + "; the run continues without it");
   inputs_.events.write_to(std::move(*events));
 }

@@ -23,7 +23,7 @@
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/output_plan.hpp"
-#include "agent/output/wait_note.hpp"
+#include "agent/output/wait_line.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/descendants.hpp"

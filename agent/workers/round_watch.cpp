@@ -323,7 +323,7 @@ void RoundWatch::write(const std::string& path, std::string text) {
         const auto file = logs.create(path, disk);
         if (!file) {
           *failure = file.error().sentence;
-        } else if (write_all(file->descriptor(), text) != 0) {
+        } else if (write_all((*file)->descriptor(), text) != 0) {
           *failure = "cannot write all of " + path;
         }
       },

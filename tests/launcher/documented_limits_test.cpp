@@ -11,7 +11,7 @@
 #include "agent/node/spare_pool.hpp"
 #include "agent/node/worker_group.hpp"
 #include "agent/output/console_queue.hpp"
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/prefixed_lines.hpp"
 #include "agent/proc/stacks.hpp"

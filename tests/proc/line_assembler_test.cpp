@@ -1,4 +1,4 @@
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
 
 #include <random>
 #include <string>

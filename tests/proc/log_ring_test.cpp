@@ -1,5 +1,5 @@
 // What a log file with a limit keeps.
-#include "agent/output/log_ring.hpp"
+#include "agent/output/log_file.hpp"
 
 #include <fcntl.h>
 

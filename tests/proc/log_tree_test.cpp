@@ -308,7 +308,7 @@ TEST_CASE("a log file on a full disk warns once and nothing else happens") {
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
   for (const char* line : {"one\n", "two\n"}) {
-    file->append(line, warn);
+    (*file)->append(line, warn);
     run(io, disk.idle(Clock::now() + kWaitMax));
   }
   REQUIRE(warnings.size() == 1);
@@ -329,7 +329,7 @@ TEST_CASE("a log file at the limit on file sizes warns once, and no process dies
   const rlimit small = {100, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   for (const std::string& text : {std::string(200, 'x'), std::string("two\n")}) {
-    file->append(text, warn);
+    (*file)->append(text, warn);
     run(io, disk.idle(Clock::now() + kWaitMax));
   }
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);

@@ -1,6 +1,6 @@
-#include "agent/output/output.hpp"
 #include "agent/output/console_queue.hpp"
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
+#include "agent/output/output.hpp"
 
 #include <signal.h>
 
@@ -84,7 +84,7 @@ TEST_CASE("stdout of a process that gets another rank goes where that rank's goe
   auto plan = stage.plan(Route::kLog, Route::kKeep);
   auto log = ddprun::LogFile::open(plan.out.file, stage.disk());
   REQUIRE(log.has_value());
-  plan.out.log = std::make_shared<ddprun::LogFile>(std::move(*log));
+  plan.out.log = *log;
   stage.start(plan, shell("echo one; read x <" + first + "; echo two; read x <" + second +
                           "; printf three"));
   const auto has = [&stage](const std::string& file, const std::string& text) {
@@ -172,8 +172,7 @@ TEST_CASE("lines that match a filter are collected from all ranks, with their pr
   Stage stage;
   auto file = ddprun::LogFile::open(stage.path("filtered_stdout.log"), stage.disk());
   REQUIRE(file.has_value());
-  auto filter =
-      std::make_shared<ddprun::FilterLog>(ddprun::FilterLog{{"a,b", "loss"}, std::move(*file)});
+  auto filter = std::make_shared<ddprun::FilterLog>(ddprun::FilterLog{{"a,b", "loss"}, *file});
   for (const std::string name : {"0", "1"}) {
     auto plan = stage.plan(Route::kTee, Route::kTee, name);
     plan.out.filter = filter;
@@ -256,7 +255,7 @@ TEST_CASE("a stream that only its file has is shown from its last line on, behin
   auto plan = stage.plan(Route::kLog, Route::kKeep);
   auto log = ddprun::LogFile::open(plan.out.file, stage.disk());
   REQUIRE(log.has_value());
-  plan.out.log = std::make_shared<ddprun::LogFile>(std::move(*log));
+  plan.out.log = *log;
   plan.label = "here:1| ";
   stage.start(plan, shell("exec 3<>" + fifo +
                           "; echo before; printf '(Pdb) '; read x <&3; "

@@ -1,5 +1,4 @@
-#include "agent/output/screen_lines.hpp"
-#include "agent/output/line_assembler.hpp"
+#include "agent/output/lines.hpp"
 
 #include <random>
 #include <string>

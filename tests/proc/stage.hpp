@@ -44,7 +44,7 @@ class Stage {
     if (route != ddprun::Route::kFile && route != ddprun::Route::kTee) return nullptr;
     auto file = ddprun::LogFile::open(path, disk_);
     REQUIRE(file.has_value());
-    return std::make_shared<ddprun::LogFile>(std::move(*file));
+    return *file;
   }
 
   void start(const ddprun::WorkerOutputPlan& of, ddprun::SpawnRequest request) {

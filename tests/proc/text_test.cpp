@@ -1,6 +1,5 @@
 
-#include "agent/output/line_prefix.hpp"
-#include "agent/output/stream_route.hpp"
+#include "agent/output/output_plan.hpp"
 #include "agent/output/tail.hpp"
 #include "tests/proc/support.hpp"
 

@@ -1,5 +1,5 @@
 // The line on a terminal about what is waited for.
-#include "agent/output/wait_text.hpp"
+#include "agent/output/wait_line.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "agent/output/write_times.hpp"
+#include "agent/output/tail.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,16 +1,53 @@
-// ScreenLines: what one stream leaves on a terminal: the lines that are final, and those that it
-// may still redraw, because it returns to their start (\r) or moves the cursor up (nested progress
-// bars). Pure. Thread rule: one thread.
+// The lines that the bytes of a stream make, split anywhere: behind a pipe, and on a terminal.
+// Pure: time is an argument. Thread rule: one thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
+
 namespace ddprun {
+
+// One line of a tee'd stream in memory. What is longer is cut on the console (never in the file),
+// with a note that says how much is missing.
+inline constexpr std::size_t kLineBytesMax = 256 * 1024;
+// How often the state of a progress bar (text that ends in \r) is shown while its line is
+// unfinished.
+inline constexpr std::chrono::seconds kProgressInterval{10};
+
+/// Complete lines.
+class LineAssembler {
+ public:
+  explicit LineAssembler(Duration interval = kProgressInterval) : interval_(interval) {}
+  /// Receives each line without its newline; the view is valid during the call.
+  using Emit = std::function<void(std::string_view line)>;
+
+  /// Accepts any piece of the stream. A line ends at \n. As on a terminal, \r returns to the start
+  /// of the line: only the text after the last \r is shown, and a \r directly before \n is ignored.
+  /// `sample` receives the state of an unfinished line that uses \r, once per interval. Of a line
+  /// longer than kLineBytesMax the first part is shown, with the number of missing bytes.
+  void feed(std::string_view bytes, TimePoint now, const Emit& emit, const Emit& sample);
+  /// The stream has ended: emits an unfinished line.
+  void finish(const Emit& emit);
+
+ private:
+  void append(std::string_view piece);
+  void add_bounded(std::string_view text);
+  void take_sample(std::string_view piece, TimePoint now, const Emit& emit);
+  void emit_pending(const Emit& emit);
+
+  Duration interval_;
+  std::string pending_;                  // the unfinished line; a final \r is kept as a marker
+  std::uint64_t cut_bytes_ = 0;          // omitted bytes of the unfinished line
+  std::optional<TimePoint> sampled_at_;  // when last shown; nullopt if it uses no \r
+};
 
 // A stream moves its cursor up by at most so many lines.
 inline constexpr std::size_t kRedrawnLinesMax = 16;
@@ -25,6 +62,8 @@ struct ScreenLine {
   bool was_final = false;       // it left before the cursor came back to it
 };
 
+/// What one stream leaves on a terminal: the lines that are final, and those that it may still
+/// redraw, because it returns to their start (\r) or moves the cursor up (nested progress bars).
 class ScreenLines {
  public:
   /// Receives each line when it is final.
