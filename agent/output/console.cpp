@@ -114,28 +114,36 @@ bool ConsoleWriter::full(OnStall on_stall) const {
   return on_stall == OnStall::kDrop ? no_room && !stalled_ : no_room || dropped_lines_ != 0;
 }
 
+// Of the condition that is waited for, which is looked at again.
+asio::awaitable<void> ConsoleWriter::change() {
+  const auto [cancelled] = co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+  static_cast<void>(cancelled);  // the only way it completes
+}
+
+// At that time a condition that is waited for is looked at again, whatever happens.
+std::shared_ptr<asio::steady_timer> ConsoleWriter::wake_at(TimePoint time) {
+  auto limit = std::make_shared<asio::steady_timer>(changed_.get_executor(), time);
+  limit->async_wait([self = shared_from_this()](const boost::system::error_code& ended) {
+    if (!ended) self->changed_.cancel();
+  });
+  return limit;
+}
+
 asio::awaitable<void> ConsoleWriter::room(OnStall on_stall) {
   const auto self = shared_from_this();
-  const auto token = asio::as_tuple(asio::use_awaitable);
+  // Ended by stall_ at the latest; with kWait by the console, or the end of the run.
   while (full(on_stall)) {
-    // Ended by stall_ at the latest; with kWait by the console, or the end of the run.
-    const auto [cancelled] = co_await changed_.async_wait(token);
-    static_cast<void>(
-        cancelled);  // the only way it completes, and the condition is looked at again
+    co_await change();
   }
 }
 
 asio::awaitable<void> ConsoleWriter::written(TimePoint deadline) {
   const auto self = shared_from_this();
-  const auto token = asio::as_tuple(asio::use_awaitable);
-  asio::steady_timer limit(changed_.get_executor(), deadline);
-  limit.async_wait([self](const boost::system::error_code& ended) {
-    if (!ended) self->changed_.cancel();
-  });
+  const auto limit = wake_at(deadline);
   while (!closed_ && (!queue_.empty() || waiting_) && Clock::now() < deadline) {
-    const auto [cancelled] = co_await changed_.async_wait(token);
-    static_cast<void>(cancelled);  // the condition is looked at again
+    co_await change();
   }
+  limit->cancel();
 }
 
 void ConsoleWriter::stop_keeping() {
@@ -162,23 +170,19 @@ void ConsoleWriter::hurry_at(const std::shared_ptr<asio::steady_timer>& limit, D
 
 asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline, Duration silence) {
   const auto self = shared_from_this();
-  const auto token = asio::as_tuple(asio::use_awaitable);
   const bool waits = keeps_all_ && !stopped_ && queue_.worker_bytes() != 0;
   const TimePoint until = waits ? TimePoint::max() : deadline;
-  const auto limit = std::make_shared<asio::steady_timer>(changed_.get_executor(), until);
-  hurry_at(limit, silence);
+  const auto silent = std::make_shared<asio::steady_timer>(changed_.get_executor(), until);
+  hurry_at(silent, silence);
+  // Ended by hurry() at the latest.
   while (!closed_ && !hurried_ && (!queue_.empty() || waiting_)) {
-    const auto [cancelled] = co_await changed_.async_wait(token);  // ended by hurry() at the latest
-    static_cast<void>(cancelled);
+    co_await change();
   }
+  silent->cancel();
   const TimePoint over = Clock::now() + kConsoleHurryMax;
-  limit->expires_at(over);
-  limit->async_wait([self](const boost::system::error_code& ended) {
-    if (!ended) self->changed_.cancel();
-  });
+  const auto limit = wake_at(over);
   while (!closed_ && !unwritten_own_lines().empty() && Clock::now() < over) {
-    const auto [cancelled] = co_await changed_.async_wait(token);
-    static_cast<void>(cancelled);
+    co_await change();
   }
   limit->cancel();
 }

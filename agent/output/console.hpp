@@ -116,6 +116,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   void watch_for_stall();
   void stop_watching();
   void on_writable();
+  [[nodiscard]] boost::asio::awaitable<void> change();
+  [[nodiscard]] std::shared_ptr<boost::asio::steady_timer> wake_at(TimePoint time);
   void hurry_at(const std::shared_ptr<boost::asio::steady_timer>& limit, Duration silence);
   void close(int error);
 
