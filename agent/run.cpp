@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "agent/agent.hpp"
-#include "agent/control/control_socket.hpp"
+#include "agent/control/server.hpp"
 #include "agent/control/signals.hpp"
 #include "agent/events/metrics_server.hpp"
 #include "agent/events/run_events.hpp"
@@ -99,7 +99,7 @@ client::SignalCame::For reach_of(int signal) {
   return may_be_passed_on(signal) ? For::kAllNodes : For::kThisNode;
 }
 
-asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end, ControlSocket& control) {
+asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end, control::ControlSocket& control) {
   const int exit_code = co_await agent.run();
   control.tell(agent.outcome());
   co_await end.finish(exit_code);
@@ -153,7 +153,7 @@ bool had_slow_turn(spdlog::logger& logger) {
 }
 
 int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, Commands& commands,
-          ControlSocket& control, const Consoles& consoles) {
+          control::ControlSocket& control, const Consoles& consoles) {
   int exit_code = kExitFailure;
   asio::co_spawn(io, run_to_the_end(agent, end, control), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
@@ -276,7 +276,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   std::shared_ptr<LogTree> logs;
   DiskThreads disks(io.get_executor());
   OutputEnd end(consoles, logs, disks, events, logger);
-  ControlSocket control(disks.logs, logger, commands);
+  control::ControlSocket control(disks.logs, logger, commands);
   const std::string nonce = random_uuid().substr(0, 8);
   const RunCgroup cgroup(nonce);
   const AgentInputs inputs{

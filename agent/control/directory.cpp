@@ -1,30 +1,34 @@
 #include "agent/control/directory.hpp"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
-#include "agent/control/limits.hpp"
+#include "agent/proc/files.hpp"
+#include "agent/proc/leftovers.hpp"
+#include "base/descriptor.hpp"
 #include "base/printable.hpp"
 #include "base/random_uuid.hpp"
+#include "base/write_all.hpp"
 
 namespace ddprun::control {
 
 namespace {
 
+// Connections that wait in the kernel's queue; a client beyond that waits, or gives up.
+constexpr int kBacklog = 64;
+// What a client reads of what a ddprun that does not answer has written about itself.
+constexpr std::size_t kAboutBytesMax = 64 * 1024;
 constexpr const char* kSuffix = ".sock";
 // A socket gets its name when it listens: who finds one that refuses may remove it.
 constexpr const char* kUnfinished = ".new";
@@ -55,11 +59,10 @@ bool is_about_none(const std::string& directory, const std::string& name) {
 }
 
 void write_about(const std::string& path, const std::string& about) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  const ssize_t written = ::write(file, about.data(), about.size());
-  ::close(file);
-  if (written != static_cast<ssize_t>(about.size())) ::unlink(path.c_str());
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.number() < 0) return;
+  if (write_all(file.number(), about) != 0) ::unlink(path.c_str());
 }
 
 Error refused(const std::string& what, int error) {
@@ -75,16 +78,8 @@ std::vector<std::string> directories(const Environment& environment) {
   return all;
 }
 
-std::optional<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
-  ::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
 Result<void> bind_and_listen(int socket, const std::string& path) {
-  const auto address = address_of(path + kUnfinished);
+  const auto address = unix_address(path + kUnfinished);
   if (!address) return refused("the path " + printable(path), ENAMETOOLONG);
   const std::string temporary = path + kUnfinished;
   if (::bind(socket, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
@@ -106,14 +101,13 @@ std::vector<std::string> others_of(const std::string& wanted) {
   const auto slash = wanted.rfind('/');
   const std::string start = wanted.substr(slash + 1) + "-";
   const std::string above = wanted.substr(0, slash);
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(above.c_str()), ::closedir);
-  if (opened == nullptr) return found;
-  while (const dirent* item = ::readdir(opened.get())) {
-    if (!std::string_view(item->d_name).starts_with(start)) continue;
-    if (++looked_at > kOthersMax) break;
-    const std::string path = above + "/" + item->d_name;
+  for_each_entry(above, [&](const dirent& entry) {
+    if (!std::string_view(entry.d_name).starts_with(start)) return true;
+    if (++looked_at > kOthersMax) return false;
+    const std::string path = above + "/" + entry.d_name;
     if (check_private(path)) found.push_back(path);
-  }
+    return true;
+  });
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -141,13 +135,8 @@ bool is_unfinished_of_ended(const std::string& name, const std::string& suffix) 
 }
 
 std::string read_about(const std::string& path) {
-  const int file = ::open(about_path(path).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return {};
-  std::string text(kAboutBytesMax, '\0');
-  const ssize_t count = ::read(file, text.data(), text.size());
-  ::close(file);
-  text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
-  return text;
+  const Descriptor file(open_regular_file(about_path(path), O_NOFOLLOW));
+  return file.number() < 0 ? "" : read_range(file.number(), 0, kAboutBytesMax);
 }
 
 pid_t owner_of(const std::string& path) {
@@ -206,22 +195,21 @@ std::vector<std::string> list_sockets(const Environment& environment) {
   std::vector<std::string> paths;
   for (const std::string& place : places) {
     if (!check_private(place)) continue;
-    const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(place.c_str()), ::closedir);
-    if (opened == nullptr) continue;
-    while (const dirent* item = ::readdir(opened.get())) {
-      const std::string name = item->d_name;
+    for_each_entry(place, [&](const dirent& entry) {
+      const std::string name = entry.d_name;
       if (is_unfinished_of_ended(name, kSuffix) || is_about_none(place, name)) {
         ::unlink((place + "/" + name).c_str());
       }
       if (name.ends_with(kSuffix)) paths.push_back(place + "/" + name);
-    }
+      return true;
+    });
   }
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
 int connect(const std::string& path, int seconds) {
-  const auto address = address_of(path);
+  const auto address = unix_address(path);
   if (!address) {
     errno = ENAMETOOLONG;
     return -1;

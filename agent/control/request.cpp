@@ -9,7 +9,6 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "agent/control/limits.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 
@@ -26,6 +25,8 @@ constexpr std::array<std::pair<std::string_view, Command>, 4> kCommands{
      {"stacks", Command::kStacks}}};
 
 constexpr std::size_t kQuotedBytesMax = 64;
+// Nesting of a request's JSON.
+constexpr std::size_t kRequestDepthMax = 4;
 
 Error malformed(const std::string& what) {
   return {ErrorKind::kUsage, "the request is malformed: " + what};

@@ -2,12 +2,21 @@
 // be hostile: size, nesting and types are checked.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 
 namespace ddprun::control {
+
+// One request, a line of JSON; a longer one is refused and the connection closed.
+inline constexpr std::size_t kRequestBytesMax = 4096;
+// What a client reads of an answer; a longer one is an error.
+inline constexpr std::size_t kAnswerBytesMax = 64 * 1024 * 1024;
+// How long a client waits for the answer of one ddprun.
+inline constexpr std::chrono::seconds kAnswerMax{3};
 
 enum class Command { kStatus, kSignal, kStop, kStacks };
 

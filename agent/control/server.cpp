@@ -7,11 +7,12 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "agent/control/limits.hpp"
+#include "base/message_line.hpp"
 #include "net/bounded_sessions.hpp"
 
 namespace ddprun::control {
@@ -21,6 +22,9 @@ using Protocol = asio::local::stream_protocol;
 using Sessions = net::BoundedSessions<Protocol>;
 
 namespace {
+
+// How long accepting pauses when the process has no descriptor left.
+constexpr std::chrono::seconds kAcceptPause{1};
 
 std::optional<Peer> peer_of(Protocol::socket& socket) {
   ucred credentials{};
@@ -33,7 +37,7 @@ std::optional<Peer> peer_of(Protocol::socket& socket) {
 
 }  // namespace
 
-class Server::Impl {
+class ControlSocket::Impl {
  public:
   explicit Impl(Target& target) : target_(&target) {}
 
@@ -49,7 +53,8 @@ class Server::Impl {
   std::vector<Sessions::Session> waiting_;  // for the outcome
 };
 
-asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::Session session) {
+asio::awaitable<void> ControlSocket::Impl::serve(std::shared_ptr<Impl> self,
+                                                 Sessions::Session session) {
   net::close_after(session, kRequestMax);
   std::string line;
   auto buffer = asio::dynamic_buffer(line, kRequestBytesMax);
@@ -84,7 +89,7 @@ asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::
 }
 
 // Its buffer is empty: the answer before it was read, or this one is not either.
-void Server::Impl::tell(const std::string& outcome) {
+void ControlSocket::Impl::tell(const std::string& outcome) {
   for (const Sessions::Session& session : waiting_) {
     const int socket = session->socket.native_handle();
     const ssize_t sent =
@@ -93,7 +98,7 @@ void Server::Impl::tell(const std::string& outcome) {
   }
 }
 
-std::string Server::Impl::answer(const Request& request, const Peer& peer) {
+std::string ControlSocket::Impl::answer(const Request& request, const Peer& peer) {
   using Reach = Target::Reach;
   switch (request.command) {
     case Command::kStatus:
@@ -111,22 +116,45 @@ std::string Server::Impl::answer(const Request& request, const Peer& peer) {
   return encode_refused("unknown");
 }
 
-Server::Server(const asio::any_io_executor& executor, int descriptor, Target& target)
-    : impl_(std::make_shared<Impl>(target)) {
+void ControlSocket::open(const Environment& environment) {
+  if (std::exchange(opened_, true)) return;
+  const auto listener = std::make_shared<std::optional<Result<Listener>>>();
+  const std::string text = about(target_.status());
+  disk_.post([listener, environment, text] { *listener = listen(environment, text); },
+             [this, listener, closed = closed_] {
+               if (!*closed) return serve(**listener);
+               if (!**listener) return;
+               ::close((**listener)->descriptor);
+               remove((**listener)->path);
+             });
+}
+
+void ControlSocket::serve(const Result<Listener>& listener) {
+  if (!listener) {
+    logger_.info(note_line("CONTROL", "ddprun ps and other commands do not see this run: " +
+                                          listener.error().sentence));
+    return;
+  }
+  path_ = listener->path;
+  impl_ = std::make_shared<Impl>(target_);
   sessions_ = std::make_shared<Sessions>(
-      Protocol::acceptor(executor, Protocol(), descriptor),
+      Protocol::acceptor(disk_.executor(), Protocol(), listener->descriptor),
       net::SessionLimits{kConnectionsMax, kAcceptPause},
       [impl = impl_](const Sessions::Session& session) { return Impl::serve(impl, session); });
   sessions_->start();
 }
 
-void Server::tell(const Outcome& outcome) {
-  impl_->tell(encode(outcome));
+void ControlSocket::tell(const Outcome& outcome) {
+  if (impl_) impl_->tell(encode(outcome));
 }
 
-Server::~Server() {
-  impl_->close();
-  sessions_->close();
+void ControlSocket::close() {
+  if (std::exchange(*closed_, true)) return;
+  if (impl_) {
+    impl_->close();
+    sessions_->close();
+  }
+  if (!path_.empty()) remove(path_);
 }
 
 }  // namespace ddprun::control

@@ -1,17 +1,25 @@
-// Server: serves the control socket of one ddprun. A client that is slow, silent or hostile costs a
-// bounded amount of memory and time, and delays nothing else. Thread rule: the io_context's thread.
-// Ownership: owns the listening socket; the file is its maker's to remove. The target outlives it.
+// ControlSocket: makes, serves and removes the control socket of one ddprun. A client that is slow,
+// silent or hostile costs a bounded amount of memory and time, and delays nothing else. Thread
+// rule: the io_context's thread. Ownership: owns the listening socket; the target outlives it.
 #pragma once
+
+#include <spdlog/logger.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "agent/control/directory.hpp"
 #include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
+#include "base/environment.hpp"
 #include "base/result.hpp"
+#include "net/disk_thread.hpp"
 
 namespace ddprun::net {
 template <class Protocol>
@@ -19,6 +27,12 @@ class BoundedSessions;
 }
 
 namespace ddprun::control {
+
+// From accepting a connection until its request is read, and from then until the answer is; then
+// it is closed.
+inline constexpr std::chrono::seconds kRequestMax{5};
+// Connections served at a time; others wait in the kernel's queue.
+inline constexpr std::size_t kConnectionsMax = 32;
 
 /// Who sent a request, as the kernel knows it.
 struct Peer {
@@ -46,21 +60,36 @@ class Target {
   [[nodiscard]] virtual boost::asio::awaitable<std::string> stacks() = 0;
 };
 
-class Server {
+/// A machine without a place for a socket is told so once, and the run is not affected. The file
+/// system is asked on `disk`. The logger and the target outlive it.
+class ControlSocket {
  public:
-  /// Takes over `descriptor`, which listens.
-  Server(const boost::asio::any_io_executor& executor, int descriptor, Target& target);
-  /// Closes every connection at once.
-  ~Server();
-  /// Tells the clients that wait for it. Once, before the server goes.
+  ControlSocket(DiskThread disk, spdlog::logger& logger, Target& target)
+      : disk_(std::move(disk)), logger_(logger), target_(target) {}
+  /// As close().
+  ~ControlSocket() { close(); }
+  ControlSocket(const ControlSocket&) = delete;
+  ControlSocket& operator=(const ControlSocket&) = delete;
+
+  /// Serves from a little later on. Further calls do nothing.
+  void open(const Environment& environment);
+  /// Tells the commands that wait for the end how the run ended here.
   void tell(const Outcome& outcome);
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
+  /// Ends every connection and removes the file.
+  void close();
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;
-  std::shared_ptr<net::BoundedSessions<boost::asio::local::stream_protocol>> sessions_;
+  void serve(const Result<Listener>& listener);
+
+  DiskThread disk_;
+  spdlog::logger& logger_;
+  Target& target_;
+  bool opened_ = false;
+  std::shared_ptr<bool> closed_ = std::make_shared<bool>(false);
+  std::string path_;
+  std::shared_ptr<Impl> impl_{};  // null: not served
+  std::shared_ptr<net::BoundedSessions<boost::asio::local::stream_protocol>> sessions_{};
 };
 
 }  // namespace ddprun::control

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "agent/devices/devices.hpp"
-#include "agent/devices/pci_address.hpp"
 
 namespace ddprun {
 namespace {

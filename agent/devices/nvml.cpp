@@ -6,7 +6,6 @@
 #include <array>
 
 #include "agent/devices/devices.hpp"
-#include "agent/devices/pci_address.hpp"
 
 namespace ddprun {
 

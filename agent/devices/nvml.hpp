@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/devices/visible_devices.hpp"
+#include "agent/devices/devices.hpp"
 
 namespace ddprun {
 

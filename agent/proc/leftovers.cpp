@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -55,16 +54,22 @@ bool is_open_elsewhere(int file) {
 
 }  // namespace
 
-void remove_if_refused(const std::string& path) {
+std::optional<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return;
+  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
   ::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+void remove_if_refused(const std::string& path) {
+  const auto address = unix_address(path);
+  if (!address) return;
   // Of another type than ours: a live one answers EPROTOTYPE, and its process is not woken up.
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.number() < 0) return;
-  const auto* name = reinterpret_cast<const sockaddr*>(&address);
-  const bool answers = ::connect(socket.number(), name, sizeof(address)) == 0;
+  const auto* name = reinterpret_cast<const sockaddr*>(&*address);
+  const bool answers = ::connect(socket.number(), name, sizeof(*address)) == 0;
   if (!answers && errno == ECONNREFUSED) ::unlink(path.c_str());
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,8 @@
 
 namespace ddprun {
 
+/// None: the path is too long.
+[[nodiscard]] std::optional<sockaddr_un> unix_address(const std::string& path);
 /// Removes a socket where no process listens any more.
 void remove_if_refused(const std::string& path);
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "agent/control/directory.hpp"
-#include "agent/control/limits.hpp"
+#include "agent/control/request.hpp"
 #include "agent/proc/process_table.hpp"
 #include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/devices/visible_devices.hpp"
+#include "agent/devices/devices.hpp"
 #include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"

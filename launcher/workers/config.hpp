@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/devices/visible_devices.hpp"
+#include "agent/devices/devices.hpp"
 #include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"

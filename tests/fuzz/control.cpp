@@ -1,7 +1,6 @@
 // The control socket: a request round-trips, and every refusal is one line of JSON.
 #include <boost/json/parse.hpp>
 
-#include "agent/control/limits.hpp"
 #include "agent/control/request.hpp"
 #include "tests/fuzz/target.hpp"
 

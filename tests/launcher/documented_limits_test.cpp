@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/config/option_defaults.hpp"
-#include "agent/control/limits.hpp"
+#include "agent/control/server.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/node/local_round.hpp"
 #include "agent/node/spare_pool.hpp"

@@ -5,7 +5,6 @@
 
 #include "agent/devices/level_zero.hpp"
 #include "agent/devices/nvml.hpp"
-#include "agent/devices/visible_devices.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::count_gpus;
