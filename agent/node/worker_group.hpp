@@ -31,7 +31,7 @@
 
 #include "agent/config/option_defaults.hpp"
 #include "agent/node/kill_order.hpp"
-#include "agent/watch/hang.hpp"
+#include "agent/watch/rank_watches.hpp"
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "base/rank_progress.hpp"

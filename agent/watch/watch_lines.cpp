@@ -1,9 +1,11 @@
 #include "agent/watch/watch_lines.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/report/quotation.hpp"
 #include "agent/report/text.hpp"
+#include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
@@ -61,6 +63,14 @@ Finding finding_of(const std::string& code, const std::string& text, const Stack
   return finding;
 }
 
+std::string recover_line(Round round, const std::string& text) {
+  return note_line("RECOVER", "round " + std::to_string(round.value()) + ": " + text);
+}
+
+std::string spare_text(int spare, int pid) {
+  return "spare " + std::to_string(spare) + " (pid " + std::to_string(pid) + ")";
+}
+
 }  // namespace
 
 std::string ranks_text(std::vector<Rank> ranks) {
@@ -75,6 +85,15 @@ std::string ranks_text(std::vector<Rank> ranks) {
     if (to > from) text += (to == from + 1 ? ", " : "-") + std::to_string(ranks[to].value());
     from = to + 1;
   }
+  return text;
+}
+
+std::string input_text(const std::vector<Rank>& waiting, const std::vector<Rank>& shown) {
+  const bool one = waiting.size() == 1;
+  std::string text =
+      ranks_text(waiting) + (one ? " waits" : " wait") + " for input from the terminal";
+  if (!one) text += "; a line that is typed goes to the one that reads first";
+  if (!shown.empty()) text += "; stdout of " + ranks_text(shown) + " is shown meanwhile";
   return text;
 }
 
@@ -180,6 +199,55 @@ void add_steps(Finding& finding, const std::vector<WorkerName>& running,
   const std::ptrdiff_t at = finding.evidence.empty() || finding.places.empty() ? 0 : 1;
   finding.evidence.insert(finding.evidence.begin() + at, text);
   finding.evidence.resize(std::min(finding.evidence.size(), kFindingLinesMax));
+}
+
+std::string recovered_line(Round round, RecoveredRanks ranks, Duration took) {
+  std::string text;
+  const bool several = ranks.from_spares.size() > 1;
+  if (!ranks.from_spares.empty()) {
+    text = ranks_text(std::move(ranks.from_spares)) + " taken by " +
+           (several ? "spares, " : "a spare, ");
+  }
+  if (!ranks.started.empty()) text += ranks_text(std::move(ranks.started)) + " started again, ";
+  return recover_line(round,
+                      text + count_text(ranks.kept, "rank") + " kept, " + duration_text(took));
+}
+
+std::string not_joined_line(Round round, const WorkerName& worker, Duration limit) {
+  return recover_line(round, who(worker) + " did not take part within " + duration_text(limit) +
+                                 " (--rejoin-timeout); killed and started again");
+}
+
+std::string untold_line(Round round, const WorkerName& worker, Duration limit) {
+  return recover_line(
+      round, who(worker) +
+                 " could not be told of it, since its link had ended, and did not end within " +
+                 duration_text(limit) + "; killed and started again");
+}
+
+std::string lost_survivor_line(Round round, const WorkerName& worker, const ExitStatus& status) {
+  return recover_line(
+      round, who(worker) + " ended before it took part (" + status.text() + "); started again");
+}
+
+std::string unready_spare_line(int spare, int pid, const ExitStatus& status) {
+  return warning_line("SPARE", spare_text(spare, pid) + " ended (" + status.text() +
+                                   ") before it waited for a place: none is started any more; "
+                                   "does the program call survive() and next_round()?");
+}
+
+std::string lost_spare_line(int spare, int pid, const ExitStatus& status) {
+  return note_line("SPARE",
+                   spare_text(spare, pid) + " ended while it waited (" + status.text() + ")");
+}
+
+std::string spare_not_started_line(const std::string& why) {
+  return warning_line("SPARE", "no spare can be started: " + why);
+}
+
+std::string no_spare_line() {
+  return note_line("SPARE",
+                   "no spare was there: the first is started when all ranks have called survive()");
 }
 
 }  // namespace ddprun

@@ -1,4 +1,5 @@
-// watch_lines: what the agent says of ranks that exited early. Pure, no thread rule.
+// watch_lines: what the agent says of ranks that exited early, hang or sleep, and of those that
+// keep their process over a change of the round. Pure, no thread rule.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/watch/sleep_watch.hpp"
+#include "agent/watch/rank_watches.hpp"
 #include "agent/watch/stack_groups.hpp"
 #include "agent/watch/timer_table.hpp"
 #include "base/clock.hpp"
+#include "base/exit_status.hpp"
+#include "base/types.hpp"
 #include "base/worker_exit.hpp"
 
 namespace ddprun {
@@ -29,6 +32,10 @@ struct PartialFacts {
 /// The same after a minute, with what the others do, and what follows.
 [[nodiscard]] std::string second_partial_line(const PartialFacts& facts,
                                               const std::vector<StackGroup>& groups);
+
+/// What is said of ranks that wait: `shown`, those whose hidden stdout is shown meanwhile.
+[[nodiscard]] std::string input_text(const std::vector<Rank>& waiting,
+                                     const std::vector<Rank>& shown);
 
 /// Of ranks that outlived their grace: "rank 3 did not end in time: its Python stacks are in its
 /// stderr".
@@ -55,5 +62,31 @@ struct SectionFacts {
 /// else of the one that is behind, and those of the others. `steps`: of each, -1: none.
 void add_steps(Finding& finding, const std::vector<WorkerName>& running,
                const std::vector<std::int64_t>& steps);
+
+/// `note [RECOVER] round 2: rank 3 started again, 7 ranks kept, 12 ms`.
+/// With ranks that spares took: `... rank 3 taken by a spare, 7 ranks kept, 4 ms`.
+struct RecoveredRanks {
+  std::vector<Rank> started{};
+  std::vector<Rank> from_spares{};
+  int kept = 0;
+};
+[[nodiscard]] std::string recovered_line(Round round, RecoveredRanks ranks, Duration took);
+/// `note [RECOVER] round 2: rank 1 (pid 4182) did not take it within 60 s; killed and started
+/// again`.
+[[nodiscard]] std::string not_joined_line(Round round, const WorkerName& worker, Duration limit);
+/// `note [RECOVER] round 2: rank 1 (pid 4182) could not be told of it, since its link had ended,
+/// and did not end within 2 s; killed and started again`.
+[[nodiscard]] std::string untold_line(Round round, const WorkerName& worker, Duration limit);
+/// `note [RECOVER] round 2: rank 1 (pid 4182) ended before it took it (exit code 1); started
+/// again`.
+[[nodiscard]] std::string lost_survivor_line(Round round, const WorkerName& worker,
+                                             const ExitStatus& status);
+
+/// `warning [SPARE] spare 1 (pid 4182) ended (exit code 1) before it waited for a place; ...`.
+[[nodiscard]] std::string unready_spare_line(int spare, int pid, const ExitStatus& status);
+/// `note [SPARE] spare 1 (pid 4182) ended while it waited (SIGKILL); ...`.
+[[nodiscard]] std::string lost_spare_line(int spare, int pid, const ExitStatus& status);
+[[nodiscard]] std::string spare_not_started_line(const std::string& why);
+[[nodiscard]] std::string no_spare_line();
 
 }  // namespace ddprun

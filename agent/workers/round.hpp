@@ -29,7 +29,7 @@
 #include "agent/proc/descendants.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/warm/warm_workers.hpp"
-#include "agent/watch/survivor_lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "agent/workers/device_watch.hpp"
 #include "agent/workers/exiting_workers.hpp"
 #include "agent/workers/round_evidence.hpp"

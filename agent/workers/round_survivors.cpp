@@ -15,7 +15,7 @@
 #include "agent/output/output.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/proc/process_facts.hpp"
-#include "agent/watch/survivor_lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "net/bugs.hpp"
 

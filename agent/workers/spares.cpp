@@ -13,7 +13,7 @@
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
-#include "agent/watch/survivor_lines.hpp"
+#include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "base/limits.hpp"
 #include "base/message_line.hpp"

@@ -1,4 +1,4 @@
-#include "agent/watch/early_finish.hpp"
+#include "agent/watch/rank_watches.hpp"
 
 #include "agent/report/lines.hpp"
 #include "agent/watch/watch_lines.hpp"

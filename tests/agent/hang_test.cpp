@@ -1,7 +1,7 @@
 // What RoundWatch finds out of samples: ranks that hang, and ranks that ask the user.
-#include "agent/watch/hang.hpp"
+#include "agent/watch/rank_watches.hpp"
+#include "agent/watch/watch_lines.hpp"
 
-#include "agent/watch/input_watch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -17,7 +17,7 @@
 #include "agent/proc/stacks.hpp"
 #include "agent/warm/core/limits.hpp"
 #include "agent/watch/device_release.hpp"
-#include "agent/watch/early_finish.hpp"
+#include "agent/watch/rank_watches.hpp"
 #include "agent/worker_link/limits.hpp"
 #include "agent/workers/output_end.hpp"
 #include "agent/workers/round.hpp"
