@@ -139,7 +139,7 @@ void LocalRound::act(const Disarm&) {
 
 void LocalRound::act(const LogAgain& action) {
   const WorkerExit& exit = *worker(action.rank).exit;
-  actions_.emplace_back(local::LogAgain{exit.worker, exit.status});
+  actions_.emplace_back(local::LogAgain{exit.worker, exit.status, action.untold});
 }
 
 void LocalRound::act(const Recovered&) {

@@ -235,6 +235,7 @@ struct LogLeftBehind {
 struct LogAgain {
   WorkerName worker;
   ExitStatus status = ExitStatus::exited(0);
+  bool untold = false;  // it could not be told of the round
 };
 struct LogRecovery {
   Recovery recovery;

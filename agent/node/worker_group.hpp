@@ -166,6 +166,7 @@ struct AskStacks {};
 struct Disarm {};  // no timer is waited for
 struct LogAgain {  // a carried worker has not taken the round: it is started again
   LocalRank rank;
+  bool untold = false;  // it could not be told of it
 };
 struct Recovered {};  // all carried workers have taken the round, all others run
 /// All workers exited with 0 in the round before, or instead of taking this one.

@@ -50,10 +50,11 @@ bool WorkerGroup::runs_here() const {
 void WorkerGroup::start_again(const Exited& event) {
   WorkerRecord& worker = record(event.rank);
   const bool has_finished = worker.finished_before || finished(event);
+  const bool untold = worker.untold;
   worker = WorkerRecord{};
   worker.again = true;
   worker.finished_before = has_finished;
-  actions_.push_back(LogAgain{event.rank});
+  actions_.push_back(LogAgain{event.rank, untold});
   tell_if_all_finished();
   if (event.left == LeftBehind::kNothing) return spawn_again(event.rank);
   worker.life = WorkerRecord::Life::kLeaving;

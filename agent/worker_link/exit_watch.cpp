@@ -16,8 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "agent/worker_link/limits.hpp"
-
 namespace ddprun::worker_link {
 
 namespace {

@@ -9,11 +9,17 @@
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace ddprun::worker_link {
+
+// Workers of a node whose exit is noticed as it begins; of others it is noticed at its end.
+inline constexpr std::size_t kExitsWatchedMax = 127;  // futex_waitv takes one more
+// After so many values that mean nothing a worker's word is not looked at any longer.
+inline constexpr int kWordChangesMax = 100;
 
 class ExitWatch {
  public:

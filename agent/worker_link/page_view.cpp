@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "agent/worker_link/limits.hpp"
-
 namespace ddprun::worker_link {
 
 namespace {

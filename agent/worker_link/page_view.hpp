@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,9 @@
 #include "worker_api/link_page.hpp"
 
 namespace ddprun::worker_link {
+
+// The longest time-out of a section; a longer one counts as this.
+inline constexpr Duration kSectionLimitMax = std::chrono::hours(24 * 24);
 
 struct OpenSection {
   std::string name{};  // as it was written, without NUL

@@ -11,8 +11,6 @@
 #include <utility>
 
 #include "agent/worker_link/exit_watch.hpp"
-#include "agent/worker_link/limits.hpp"
-#include "agent/worker_link/listen.hpp"
 #include "base/log_quota.hpp"
 #include "net/bounded_sessions.hpp"
 
@@ -26,6 +24,19 @@ using Sessions = net::BoundedSessions<Protocol>;
 namespace {
 
 constexpr auto kReadable = asio::socket_base::wait_read;
+// Connections of a worker itself, and as many of processes below it; another one is closed.
+constexpr std::size_t kConnectionsPerRank = 16;
+// Connections beyond those of all ranks, to close the ones that are too many.
+constexpr std::size_t kConnectionsSpare = 16;
+// How long accepting pauses when the process has no descriptor left.
+constexpr std::chrono::seconds kAcceptPause{1};
+// Between attempts to send a round to a worker that does not read; the next round replaces it.
+constexpr Duration kResendInterval = std::chrono::milliseconds(20);
+// What the kernel holds for a worker that survives: two rounds.
+constexpr int kSendBufferBytes = 256 * 1024;
+// New connections whose owner is looked up at once, and the interval of more; others are closed.
+constexpr int kLookupBurst = 1024;
+constexpr Duration kLookupInterval = std::chrono::milliseconds(10);
 
 struct Client {
   Client(Sessions::Session connected, Target::Owner of)
@@ -178,23 +189,21 @@ bool Server::Impl::take_page(const ClientPtr& client, const Received& received) 
 
 bool Server::Impl::act(Client& client, const Packet& packet) {
   const WorkerNumber worker = client.owner.worker;
-  if (std::holds_alternative<Ready>(packet)) target_->ready(worker);
-  if (const auto* written = std::get_if<Checkpoint>(&packet)) {
-    target_->checkpoint(worker, written->step, written->path);
-  }
+  if (std::holds_alternative<Ready>(packet)) target_->hear(worker, Ready{});
+  if (const auto* written = std::get_if<Checkpoint>(&packet)) target_->hear(worker, *written);
   if (std::holds_alternative<Survives>(packet)) {
     if (!client.owner.is_itself) return false;  // the worker may not survive with it
     if (!std::exchange(client.survives, true)) {
       make_room_for_rounds(client);
       watch_life(client);
-      target_->survives(worker);
+      target_->hear(worker, Survives{});
     }
   }
   // One that has been replaced meanwhile is not taken.
   const auto* joined = std::get_if<Joined>(&packet);
   if (joined != nullptr && client.unsent.empty() && client.pushed == joined->round) {
     client.pushed.reset();
-    target_->joined(worker, joined->round);
+    target_->hear(worker, *joined);
   }
   return true;
 }
@@ -203,7 +212,7 @@ void Server::Impl::watch_life(const Client& client) {
   exits_.watch(life_of(client), [self = weak_from_this(), worker = client.owner.worker] {
     const auto impl = self.lock();
     const bool known = impl && impl->target_ != nullptr && impl->survivor(worker) != nullptr;
-    if (known) impl->target_->exits(worker);
+    if (known) impl->target_->hear(worker, Exits{});
   });
 }
 
@@ -273,7 +282,7 @@ void Server::Impl::look(const std::shared_ptr<Impl>& self, const ClientPtr& clie
     const Duration left = section.limit - section.lasts;
     if (left <= Duration::zero()) {
       client->exceeded = true;
-      return self->target_->section_exceeded(client->owner.worker, section);
+      return self->target_->hear(client->owner.worker, section);
     }
     next = std::min(left, next.value_or(left));
   }

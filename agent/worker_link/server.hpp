@@ -11,10 +11,12 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "agent/worker_link/packet.hpp"
 #include "agent/worker_link/page_view.hpp"
@@ -28,8 +30,22 @@ class BoundedSessions;
 
 namespace ddprun::worker_link {
 
+// From accepting a connection until its page is here; then it is closed.
+inline constexpr std::chrono::seconds kHelloMax{5};
+// Packets of one connection that are read at once, and the interval of more. Others wait in the
+// kernel's buffer; when that is full, the library drops what it was to send.
+inline constexpr int kPacketBurst = 64;
+inline constexpr Duration kPacketInterval = std::chrono::milliseconds(20);
+
 /// One worker of this run; no other one gets its number.
 using WorkerNumber = Strong<struct WorkerNumberTag, int>;
+
+/// It survives, and its process may have begun to exit.
+struct Exits {};
+/// What a worker says: OpenSection, one that exceeds its limit, once for each process, and once
+/// more after look_again(); Survives, that it can take a new round, once for each of its links;
+/// Joined, that it has taken the round that was pushed to it last, once for each.
+using Report = std::variant<Ready, Checkpoint, Survives, Joined, OpenSection, Exits>;
 
 /// What the workers' reports mean here.
 class Target {
@@ -45,16 +61,7 @@ class Target {
 
   /// The worker that this process is, or descends from.
   [[nodiscard]] virtual std::optional<Owner> owner_of(int pid) const = 0;
-  virtual void ready(WorkerNumber worker) = 0;
-  virtual void checkpoint(WorkerNumber worker, std::int64_t step, const std::string& path) = 0;
-  /// It has said that it can take a new round; once for each of its links.
-  virtual void survives(WorkerNumber worker) = 0;
-  /// It survives, and its process may have begun to exit.
-  virtual void exits(WorkerNumber worker) { static_cast<void>(worker); }
-  /// Once for each process, and once more after look_again().
-  virtual void section_exceeded(WorkerNumber worker, const OpenSection& section) = 0;
-  /// It has taken the round that was pushed to it last; once for each.
-  virtual void joined(WorkerNumber worker, Round round) = 0;
+  virtual void hear(WorkerNumber worker, const Report& report) = 0;
 };
 
 class Server {
@@ -78,7 +85,8 @@ class Server {
   /// Whether it has said that it can take a new round, and is still connected.
   [[nodiscard]] bool survives(WorkerNumber worker) const;
   /// Sends it the round, in place of one that it has not received yet. Never waits: whether it
-  /// takes the round is for joined(). False: it does not survive, or there are too many variables.
+  /// takes the round says a report, Joined. False: it does not survive, or there are too many
+  /// variables.
   [[nodiscard]] bool push(WorkerNumber worker, const PushedRound& round);
   /// Another round has it: its sections are watched for that one.
   void look_again(WorkerNumber worker);

@@ -1,6 +1,5 @@
 #include "agent/worker_link/worker_links.hpp"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <spdlog/logger.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 
 #include "agent/control/directory.hpp"
+#include "agent/proc/files.hpp"
 #include "agent/proc/leftovers.hpp"
 #include "agent/proc/process_table.hpp"
 #include "base/message_line.hpp"
@@ -48,16 +48,15 @@ namespace {
 
 // What agents left that got SIGKILL. Those of other PID namespaces may be there, too.
 void remove_leftovers(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
-  if (opened == nullptr) return;
-  while (const dirent* item = ::readdir(opened.get())) {
-    const std::string name = item->d_name;
+  for_each_entry(directory, [&](const dirent& entry) {
+    const std::string name = entry.d_name;
     const bool is_socket =
         name.ends_with(kSuffix) || control::is_unfinished_of_ended(name, kSuffix);
     const bool is_pipe = name.ends_with(kTimersSuffix) || is_left_unfinished(name);
     if (is_socket) remove_if_refused(directory + "/" + name);
     if (is_pipe) static_cast<void>(remove_if_unread(directory + "/" + name));
-  }
+    return true;
+  });
 }
 
 // How many workers and spares may have links at one time. A node that waits for a part in the run
@@ -153,24 +152,9 @@ std::optional<WorkerLinks::Owner> WorkerLinks::by_mark(int pid) const {
   return std::nullopt;
 }
 
-void WorkerLinks::ready(Number worker) {
+void WorkerLinks::hear(Number worker, const worker_link::Report& report) {
   const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->ready(seat.rank);
-}
-
-void WorkerLinks::survives(Number worker) {
-  const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->said_survives(seat.rank);
-}
-
-void WorkerLinks::checkpoint(Number worker, std::int64_t step, const std::string& path) {
-  const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->checkpoint(seat.rank, step, path);
-}
-
-void WorkerLinks::section_exceeded(Number worker, const worker_link::OpenSection& section) {
-  const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->section_exceeded(seat.rank, section);
+  if (seat.round != nullptr) seat.round->hear(seat.rank, report);
 }
 
 void WorkerLinks::read_timers(const boost::asio::any_io_executor& executor, const OpenPipe& pipe,
@@ -187,16 +171,6 @@ bool WorkerLinks::timer_expired(const WorkerTimer& timer) const {
   if (!owner) return true;
   const Seat seat = workers_.at(owner->worker).seat;
   return seat.round != nullptr && seat.round->timer_expired(seat.rank, timer);
-}
-
-void WorkerLinks::exits(Number worker) {
-  const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->exits(seat.rank);
-}
-
-void WorkerLinks::joined(Number worker, Round round) {
-  const Seat seat = workers_.at(worker).seat;
-  if (seat.round != nullptr) seat.round->joined(seat.rank, round);
 }
 
 }  // namespace ddprun

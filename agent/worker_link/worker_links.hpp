@@ -28,12 +28,7 @@ class LinkedRound {
   LinkedRound& operator=(const LinkedRound&) = delete;
   virtual ~LinkedRound() = default;
 
-  virtual void ready(LocalRank rank) = 0;
-  /// From now on WorkerLinks::survives() says so.
-  virtual void said_survives(LocalRank rank) = 0;
-  virtual void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) = 0;
-  virtual void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) = 0;
-  virtual void joined(LocalRank rank, Round round) = 0;
+  virtual void hear(LocalRank rank, const worker_link::Report& report) = 0;
   /// A timer of the worker, or of a process of it, expired. False: its time counts from when all
   /// workers run.
   [[nodiscard]] virtual bool timer_expired(LocalRank rank, const WorkerTimer& timer) {
@@ -41,8 +36,6 @@ class LinkedRound {
     static_cast<void>(timer);
     return false;
   }
-  /// It survives, and its process may have begun to exit.
-  virtual void exits(LocalRank rank) { static_cast<void>(rank); }
 };
 
 /// A directory in memory, so that no file system can hold up a start, which no other user can
@@ -117,12 +110,7 @@ class WorkerLinks : private worker_link::Target {
   };
 
   [[nodiscard]] std::optional<Owner> owner_of(int pid) const override;
-  void ready(Number worker) override;
-  void survives(Number worker) override;
-  void checkpoint(Number worker, std::int64_t step, const std::string& path) override;
-  void section_exceeded(Number worker, const worker_link::OpenSection& section) override;
-  void joined(Number worker, Round round) override;
-  void exits(Number worker) override;
+  void hear(Number worker, const worker_link::Report& report) override;
   [[nodiscard]] bool timer_expired(const WorkerTimer& timer) const;
   [[nodiscard]] std::optional<Number> by_pid(int pid) const;
   [[nodiscard]] std::optional<Owner> by_mark(int pid) const;

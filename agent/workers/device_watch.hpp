@@ -20,8 +20,9 @@
 
 #include "agent/events/events.hpp"
 #include "agent/output/wait_line.hpp"
-#include "agent/workers/device_look.hpp"
+#include "agent/watch/device_release.hpp"
 #include "base/environment.hpp"
+#include "base/worker_exit.hpp"
 #include "net/disk_thread.hpp"
 
 namespace spdlog {
@@ -29,6 +30,15 @@ class logger;
 }
 
 namespace ddprun {
+
+/// What has to be known to tell whose the processes on the GPUs of this node are.
+struct DeviceQuestion {
+  std::vector<WorkerName> workers{};             // of the round before, which have ended
+  Round round{0};                                // that round
+  std::vector<std::string> kept{};               // marks of workers that are in the next round, too
+  std::optional<std::string> visible_devices{};  // CUDA_VISIBLE_DEVICES of this node
+  std::string nonce{};                           // of this process, in worker_mark()
+};
 
 class DeviceWatch {
  public:

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
@@ -13,10 +12,7 @@
 #include "agent/events/run_events.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
-#include "agent/proc/program.hpp"
-#include "agent/proc/spawn.hpp"
 #include "agent/report/text.hpp"
-#include "base/macros.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
@@ -51,8 +47,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       stop_timer_(executor),
       hearing_timer_(executor),
       death_line_timer_(executor),
-      countdown_(
-          executor, inputs_.logger, [this] { return running_ranks(); }, inputs_.consoles.waits),
+      countdown_timer_(executor),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
           executor,
@@ -60,8 +55,13 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
                              inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
                              inputs_.facts.master_port, may_ask_for_input(inputs_)})),
       evidence_(inputs_.disk, inputs_.environment, inputs_.descriptor_limit),
-      links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
-      round_(round_options(inputs_), Clock::now()) {
+      links_(
+          inputs_.facts, inputs_.events, inputs_.links,
+          [this](LocalRank rank, const worker_link::Report& report) { hear(rank, report); },
+          [this](LocalRank rank, const WorkerTimer& timer) {
+            watch_->end_timer(name_of(rank), timer);
+          }),
+      round_(*this, LocalRound(round_options(inputs_), Clock::now())) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
     workers_.push_back(std::make_shared<Worker>());
 }
@@ -72,31 +72,12 @@ std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, R
   return runner;
 }
 
-void RoundRunner::feed(local::Event event) {
-  events_.push_back(std::move(event));
-  if (std::exchange(feeding_, true)) return;
-  while (!events_.empty()) {
-    const local::Event next = std::move(events_.front());
-    events_.pop_front();
-    const local::Actions actions = round_.step(next, Clock::now());
-    on_step();
-    for (const local::Action& action : actions) {
-      std::visit([this](const auto& one) { act(one); }, action);
-    }
-  }
-  feeding_ = false;
-}
-
-void RoundRunner::answer(local::Event event) {
-  events_.push_front(std::move(event));
-}
-
 void RoundRunner::on_step() {
-  const GroupState state = round_.group().state();
+  const GroupState state = round_->group().state();
   if (!ending_since_ && state > GroupState::kHealthy) ending_since_ = Clock::now();
   const bool stops = state == GroupState::kStopping || state == GroupState::kKilling;
   if (stops) hold_up_for(kConsoleStallAtStop);
-  watch_->update(round_.group());
+  watch_->update(round_->group());
   if (inputs_.spares && state > GroupState::kHealthy) inputs_.spares->pause();
 }
 
@@ -109,38 +90,25 @@ void RoundRunner::act(const local::Over&) {
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
-  watch_->look_at([self = weak_from_this()] {
-    const auto runner = self.lock();
-    return runner ? runner->watched_ranks() : WatchedRanks();
-  });
-  watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
-    if (const auto runner = self.lock()) runner->give_up(order);
-  });
-  watch_->on_quiet([tell = inputs_.hooks.tell, round = inputs_.facts.round](
-                       Duration lasts, std::optional<int> echo) {
-    tell(client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});
-  });
-  watch_->on_input([self = weak_from_this()](const InputWatch::News& news) {
-    if (const auto runner = self.lock()) runner->tell_input(news);
-  });
+  watch_->look_at(weak_from_this());
   inputs_.facts.worker_socket =
       inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
   inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
   feed(local::Begin{});
   boost::system::error_code cancelled;
   std::vector<RankLog> logs;
-  while (!round_.over()) {  // meanwhile a stop may take back what was released
-    while (!round_.over()) {
+  while (!round_->over()) {  // meanwhile a stop may take back what was released
+    while (!round_->over()) {
       co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
     record_steps();
-    if (round_.released().empty()) links_.close();
+    if (round_->released().empty()) links_.close();
     co_await drain_outputs();
     auto written = co_await written_logs();
     logs = std::move(written);
   }
   tell_devices();
-  RoundResult result = round_.result(ends());
+  RoundResult result = round_->result(ends());
   result.logs = std::move(logs);
   if (unsaid_failure_) result.death_line = death_line(*unsaid_failure_, result.stopped);
   unsaid_failure_.reset();
@@ -164,174 +132,24 @@ void RoundRunner::end(const client::StopGroup& order) {
   feed(local::stop_ordered(order));
 }
 
-void RoundRunner::act(const local::OpenFiles&) {
-  const auto files = std::make_shared<std::optional<Files>>();
-  const std::string& program = inputs_.config.workers.command.front();
-  const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
-  opening_.emplace(executor_, inputs_.logger, what, TimePoint::max());
-  const std::string script = substitute(inputs_.config.workers.script, {{"local_rank", "0"}});
-  inputs_.disk.post(
-      [files, open = inputs_.open_output, name = program, script,
-       path = value_or(inputs_.environment, "PATH", "")] {
-        auto found = find_program(name, path);
-        const auto there = find_script(script);
-        if (found && !there) found = there.error();
-        files->emplace(Files{std::move(found), open()});
-      },
-      [self = shared_from_this(), files] { self->on_files(std::move(**files)); });
-  evidence_.begin();
-}
-
-void RoundRunner::on_files(Files files) {
-  // Also of files that were given up meanwhile: this one is opened once for all rounds.
-  if (files.output && files.output->events) record_into(*files.output);
-  if (!opening_) return;  // given up
-  opening_.reset();
-  Result<void> logs;
-  Result<void> program;
-  if (!files.output) {
-    logs = files.output.error();
-  } else {
-    output_.emplace(std::move(*files.output));
-    watch_->keep_in(output_->logs);
-    if (!output_->foreign_directory.empty()) output_->warn(output_->foreign_directory);
-    if (!output_->no_files.empty()) {
-      output_->warn(output_->no_files + "; this round continues without log files");
-    }
-    plan_workers();
-    if (files.program && inputs_.hooks.opened) inputs_.hooks.opened();  // the line of the start
-    if (files.program) say_where_hidden_output_is();
-  }
-  if (!files.program) {
-    program = files.program.error();
-  } else {
-    program_ = *files.program;
-  }
-  if (inputs_.warm && logs && program) return ask_warm_workers();
-  feed(local::FilesOpened{logs, program});
-}
-
-void RoundRunner::record_into(OutputContext& output) {
-  Result<std::shared_ptr<LogFile>>& events = *output.events;
-  if (!events) return output.warn(events.error().sentence + "; the run continues without it");
-  inputs_.events.write_to(std::move(*events));
-}
-
-void RoundRunner::plan_workers() {
-  for (int i = 0; i < inputs_.config.workers.count; ++i) plan_one(LocalRank(i));
-}
-
-void RoundRunner::plan_one(LocalRank rank) {
-  Worker& planned = worker(rank);
-  const bool runs = planned.child.has_value();
-  if (!runs) planned.error_file = output_->logs.error_file(rank);
-  planned.plan =
-      plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
-  auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
-  if (runs) {
-    planned.output_plan.out.route = planned.output->set_rank(output);
-    return;
-  }
-  planned.mark = worker_mark(inputs_.facts, rank);
-  planned.output_plan = std::move(output);
-}
-
-// Of the first round of a node none are.
-void RoundRunner::act(const local::AwaitDevices&) {
-  if (!inputs_.devices.may_be_held()) return feed(local::DevicesReleased{});
-  asio::co_spawn(executor_, wait_for_devices(shared_from_this()), net::rethrow_bug);
-}
-
-asio::awaitable<void> RoundRunner::wait_for_devices(std::shared_ptr<RoundRunner> self) {
-  std::function<bool()> wanted = [&round = self->round_] { return round.is_opening(); };
-  co_await self->inputs_.devices.wait_until_released(self->inputs_.facts.round, std::move(wanted));
-  self->feed(local::DevicesReleased{});
-}
-
-void RoundRunner::act(const local::PostSpawn& action) {
-  asio::post(executor_, [self = shared_from_this(), rank = action.rank] {
-    self->feed(local::SpawnDue{rank});
-  });
-}
-
-void RoundRunner::act(const local::StartWorker& action) {
-  if (await_room(action.rank)) return;
-  auto started = start_worker(action.rank);
-  if (started) {
-    inputs_.events.record(worker_started_event(inputs_.facts.round, name_of(action.rank)));
-  }
-  answer(local::Started{action.rank, std::move(started)});
-}
-
-Result<void> RoundRunner::start_worker(LocalRank rank) {
-  make_place(rank);
-  Worker& started = worker(rank);
-  auto opened = open_output(started);
-  if (!opened) return opened;
-  auto warm = inputs_.warm ? inputs_.warm->take(rank.value()) : std::nullopt;
-  started.warm = warm.has_value();
-  auto child = warm ? Result<Child>(std::move(*warm)) : start_cold(started, rank);
-  started.output->start();
-  if (!child) return child.error();
-  started.child.emplace(std::move(*child));
-  started.cpu_before = started.cpu_seen = {Clock::now(), Duration(0)};
-  links_.started(rank, started.child->pid());
-  inputs_.orphans.except(started.child->pid());
-  started.runner = weak_from_this();
-  asio::co_spawn(executor_,
-                 watch(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.orphans),
-                 net::rethrow_bug);
-  return {};
-}
-
-Result<void> RoundRunner::open_output(Worker& started) {
-  if (started.output) return {};
-  auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
-  if (!output) return output.error();
-  started.output.emplace(std::move(*output));
-  return {};
-}
-
-Result<Child> RoundRunner::start_cold(const Worker& started, LocalRank rank) {
-  SpawnRequest request;
-  request.program = program_;
-  request.argv = started.plan.argv;
-  request.environment = to_block(started.plan.environment);
-  request.stdout_fd = started.output->descriptor(Stream::kStdout);
-  request.stderr_fd = started.output->descriptor(Stream::kStderr);
-  request.descriptor_limit = inputs_.descriptor_limit;
-  request.leaf = make_leaf(rank);
-  const auto& bound = inputs_.config.workers.cpus;
-  if (!bound.empty()) request.cpus = bound.at(static_cast<std::size_t>(rank.value()));
-  auto child = spawn(executor_, request);
-  if (!child && request.leaf) request.leaf->remove();
-  return child;
-}
-
-std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {
-  if (!inputs_.cgroup) return std::nullopt;
-  return inputs_.cgroup->make("round" + std::to_string(inputs_.facts.round.value()) + ".local" +
-                              std::to_string(rank.value()));
-}
-
 void RoundRunner::act(const local::CancelTimer&) {
   stop_timer_.cancel();
-  countdown_.end();
+  end_countdown();
 }
 
 std::vector<Rank> RoundRunner::running_ranks() const {
   std::vector<Rank> ranks;
-  for (const LocalRank rank : round_.group().running()) ranks.push_back(worker(rank).plan.rank);
+  for (const LocalRank rank : round_->group().running()) ranks.push_back(worker(rank).plan.rank);
   return ranks;
 }
 
 void RoundRunner::act(const ArmTimer& action) {
   const TimePoint deadline = action.deadline;
-  const WorkerGroup& group = round_.group();
+  const WorkerGroup& group = round_->group();
   if (group.state() == GroupState::kStopping && !group.spared_until()) {
-    countdown_.begin(deadline, static_cast<int>(workers_.size()));
+    begin_countdown(deadline);
   } else {
-    countdown_.end();
+    end_countdown();
   }
   stop_timer_.expires_at(deadline);
   stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
@@ -357,7 +175,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   const bool others_stay = self->inputs_.config.stopping.rejoin_timeout.has_value();
   const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
   if (left && watched->spares_pipe_ends) descendants.kill_but_pipe_ends();
-  const bool may_be_first = watched->last_signal == 0 && !self->round_.group().first_failure();
+  const bool may_be_first = watched->last_signal == 0 && !self->round_->group().first_failure();
   if (may_be_first && status && !status->success()) {
     watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
     watched->facts.steps = self->steps_of(rank);
@@ -386,10 +204,9 @@ WorkerName RoundRunner::name_of(LocalRank rank) const {
 
 std::vector<WorkerName> RoundRunner::workers() const {
   std::vector<WorkerName> all;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const LocalRank rank(static_cast<int>(i));
+  for (const LocalRank rank : local_ranks()) {
     const Worker& one = worker(rank);
-    const bool runs = one.child && !round_.has_exited(rank);
+    const bool runs = one.child && !round_->has_exited(rank);
     all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
   }
   return all;
@@ -405,7 +222,7 @@ void RoundRunner::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
 }
 
 void RoundRunner::give_up(const GiveUp& order) {
-  const std::optional<LocalRank> rank = round_.rank_of(order);
+  const std::optional<LocalRank> rank = round_->rank_of(order);
   if (rank) feed(local::GiveUpAsked{order, describe_exit(*rank)});
 }
 
@@ -431,7 +248,7 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
 
 std::string RoundRunner::steps_of(LocalRank failed) const {
   std::vector<std::int64_t> others;
-  for (const LocalRank rank : round_.group().running()) {
+  for (const LocalRank rank : round_->group().running()) {
     const auto step = rank == failed ? std::nullopt : links_.last_step(rank);
     if (step) others.push_back(step->step);
   }
@@ -443,8 +260,8 @@ std::string RoundRunner::steps_of(LocalRank failed) const {
 // The page of one that survives has the steps of rounds before, too.
 bool RoundRunner::all_stepped() const {
   const Duration lasts = Clock::now() - began_;
-  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
-    const auto step = links_.last_step(LocalRank(static_cast<int>(rank)));
+  for (const LocalRank rank : local_ranks()) {
+    const auto step = links_.last_step(rank);
     if (!step || step->ago >= lasts) return false;
   }
   return true;
@@ -452,10 +269,10 @@ bool RoundRunner::all_stepped() const {
 
 WatchedRanks RoundRunner::watched_ranks() const {
   WatchedRanks ranks;
-  for (const LocalRank rank : round_.group().succeeded()) {
+  for (const LocalRank rank : round_->group().succeeded()) {
     ranks.finished.push_back(name_of(rank).rank);
   }
-  for (const LocalRank rank : round_.group().running()) {
+  for (const LocalRank rank : round_->group().running()) {
     ranks.running.push_back(name_of(rank));
     const auto step = links_.last_step(rank);
     ranks.steps.push_back(step ? step->step : -1);
@@ -508,19 +325,30 @@ void RoundRunner::act(const local::Tell& action) {
 
 asio::awaitable<void> RoundRunner::drain_outputs() {
   const TimePoint deadline = Clock::now() + kDrainMax;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
+  const std::vector<LocalRank> ranks = local_ranks();
+  for (const LocalRank rank : ranks) {
     // What exits still has its pipe: its output is read when it is gone.
-    if (workers_[i]->exits_apart || !round_.has_exited(LocalRank(static_cast<int>(i)))) continue;
-    co_await workers_[i]->output->drain(deadline);
+    if (worker(rank).exits_apart || !round_->has_exited(rank)) continue;
+    co_await worker(rank).output->drain(deadline);
   }
 }
 
 RoundRunner::Worker& RoundRunner::worker(LocalRank rank) {
-  return *workers_.at(static_cast<std::size_t>(rank.value()));
+  return *slot(rank);
 }
 
 const RoundRunner::Worker& RoundRunner::worker(LocalRank rank) const {
   return *workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+std::shared_ptr<RoundRunner::Worker>& RoundRunner::slot(LocalRank rank) {
+  return workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+std::vector<LocalRank> RoundRunner::local_ranks() const {
+  std::vector<LocalRank> all;
+  for (int rank = 0; rank < inputs_.config.workers.count; ++rank) all.emplace_back(rank);
+  return all;
 }
 
 }  // namespace ddprun

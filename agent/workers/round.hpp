@@ -10,7 +10,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "agent/config/plan.hpp"
 #include "agent/events/events.hpp"
 #include "agent/node/local_round.hpp"
+#include "agent/node/pump.hpp"
 #include "agent/output/console.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
@@ -31,13 +31,11 @@
 #include "agent/warm/warm_workers.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "agent/workers/device_watch.hpp"
-#include "agent/workers/exiting_workers.hpp"
 #include "agent/workers/round_evidence.hpp"
 #include "agent/workers/round_links.hpp"
 #include "agent/workers/round_watch.hpp"
 #include "agent/workers/round_worker.hpp"
 #include "agent/workers/spares.hpp"
-#include "agent/workers/stop_countdown.hpp"
 #include "base/clock.hpp"
 #include "base/rank_claims.hpp"
 #include "rendezvous/client/membership/events.hpp"
@@ -48,6 +46,8 @@ class logger;
 
 namespace ddprun {
 
+// A stop that takes longer is told this often, with the ranks that still run.
+inline constexpr Duration kCountdownInterval = std::chrono::seconds(10);
 // Between two looks at the processor time of the workers.
 inline constexpr std::chrono::seconds kCpuSampleInterval{10};
 
@@ -91,6 +91,9 @@ struct RoundInputs {
 class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
  public:
   RoundRunner(boost::asio::any_io_executor executor, RoundInputs inputs);
+  ~RoundRunner() { end_countdown(); }
+  RoundRunner(const RoundRunner&) = delete;
+  RoundRunner& operator=(const RoundRunner&) = delete;
   /// With the workers that it takes over; their ends are its matter from now on.
   [[nodiscard]] static std::shared_ptr<RoundRunner> make(boost::asio::any_io_executor executor,
                                                          RoundInputs inputs);
@@ -155,14 +158,16 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
     return links_.last_step(rank);
   }
   /// Whether ranks that survive wait for the next round, and no others are left.
-  [[nodiscard]] bool holds() const { return round_.group().state() == GroupState::kHolding; }
-  [[nodiscard]] bool stops() const { return round_.group().state() == GroupState::kStopping; }
-  [[nodiscard]] bool failure_is_unreported() const { return round_.failure_is_unreported(); }
+  [[nodiscard]] bool holds() const { return round_->group().state() == GroupState::kHolding; }
+  [[nodiscard]] bool stops() const { return round_->group().state() == GroupState::kStopping; }
+  [[nodiscard]] bool failure_is_unreported() const { return round_->failure_is_unreported(); }
   /// Until the worker has ended, in whatever round; once, from its start.
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundWorker> watched,
                                                           Orphans& orphans);
 
  private:
+  friend class Pump<LocalRound, local::Event, RoundRunner>;
+  friend class RoundWatch;
   // What is made and looked up before the first worker starts.
   struct Files {
     Result<std::string> program;
@@ -170,10 +175,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   };
   using Worker = RoundWorker;
 
-  /// Takes an event, or queues it while the actions of another one are carried out.
-  void feed(local::Event event);
-  /// The same of one that answers the action that is carried out: it comes before what is queued.
-  void answer(local::Event event);
+  [[nodiscard]] static TimePoint now() { return Clock::now(); }
+  void feed(local::Event event) { round_.feed(std::move(event)); }
+  void answer(local::Event event) { round_.answer(std::move(event)); }
   void on_step();
   void act(const local::OpenFiles& action);
   void act(const local::GiveUpFiles& action);
@@ -252,12 +256,18 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void prepare_warm_restart();
   [[nodiscard]] Result<Child> start_cold(const Worker& started, LocalRank rank);
   void record_into(OutputContext& output);
-  void plan_workers();
   void plan_one(LocalRank rank);
   void say_where_hidden_output_is();
   /// How long a console that takes nothing may hold workers up.
   void hold_up_for(Duration max);
   void tell_input(const InputWatch::News& news);
+  void tell_quiet(Duration lasts, std::optional<int> echo) const;
+  /// While a stop waits for ranks, says every kCountdownInterval how much time they have left and
+  /// which they are; the line on a terminal says it every second. Until end_countdown(), or the
+  /// deadline of SIGKILL.
+  void begin_countdown(TimePoint deadline);
+  void count_down(TimePoint deadline);
+  void end_countdown();
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);
@@ -278,12 +288,14 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   [[nodiscard]] std::vector<Rank> running_ranks() const;
   void tell_devices();
   void record_steps();
-  [[nodiscard]] RoundLinks::Workers linked_workers();
+  void hear(LocalRank rank, const worker_link::Report& report);
   /// Of a worker that has failed, and of those that run here.
   [[nodiscard]] std::string steps_of(LocalRank failed) const;
   [[nodiscard]] bool all_stepped() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
+  [[nodiscard]] std::shared_ptr<Worker>& slot(LocalRank rank);
+  [[nodiscard]] std::vector<LocalRank> local_ranks() const;
 
   boost::asio::any_io_executor executor_;
   RoundInputs inputs_;
@@ -306,14 +318,12 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   int claims_ = 0;                            // see rank_claimed()
   std::string own_workers_;
   bool timed_out_ = false;  // a rank reported that a collective did not complete in time
-  StopCountdown countdown_;
+  boost::asio::steady_timer countdown_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;
   RoundEvidence evidence_;
   RoundLinks links_;
-  LocalRound round_;
-  std::deque<local::Event> events_{};  // that are to be taken
-  bool feeding_ = false;
+  Pump<LocalRound, local::Event, RoundRunner> round_;
 };
 
 }  // namespace ddprun

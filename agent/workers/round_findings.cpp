@@ -88,7 +88,7 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
 asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
   const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
   const StackDump dump = living(saved.dump);
-  const bool told = !dump.ranks.empty() && !self->round_.over();
+  const bool told = !dump.ranks.empty() && !self->round_->over();
   if (told) {
     std::string note = note_line("STACKS", groups_text(group_stacks(dump)));
     for (const std::string& line : ended_children(saved.dump)) note += labelled("evidence", line);
@@ -108,7 +108,7 @@ std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRan
   std::vector<Rank> named;
   for (const LocalRank rank : ranks) {
     const Worker& target = worker(rank);
-    const bool reachable = target.child && !round_.has_exited(rank);
+    const bool reachable = target.child && !round_->has_exited(rank);
     if (!reachable || watch_->has_python_of(target.child->pid())) continue;
     if (!abort_with_python_stacks(target.child->pid())) continue;
     aborted.push_back(rank);
@@ -150,7 +150,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     facts.local_rank = LocalRank(static_cast<int>(ranks.size()) - 1);
     if (!looked_at->child) continue;
     facts.pid = looked_at->child->pid();
-    if (round_.has_exited(facts.local_rank)) continue;
+    if (round_->has_exited(facts.local_rank)) continue;
     const auto processes = processes_below({facts.pid}, std::min(share, kProcessesOfRankMax));
     const std::vector<pid_t> working = working_processes(facts.pid, processes);
     const ProcessStacks process = read_process(working.front());
@@ -178,7 +178,7 @@ void RoundRunner::rank_claimed(Round round, const RankClaims& claims) {
 }
 
 void RoundRunner::look_at_claims(const RankClaims& claims) {
-  if (!own_workers_.empty() || round_.over()) return;
+  if (!own_workers_.empty() || round_->over()) return;
   Claimant first{static_cast<int>(claims.first)};
   Claimant second{static_cast<int>(claims.second)};
   // A process that it has left behind may hold the connection of one that has ended.
@@ -211,7 +211,7 @@ void RoundRunner::sample_cpu() {
   cpu_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& why) {
     const auto runner = why ? nullptr : self.lock();
     if (!runner) return;
-    for (const LocalRank rank : runner->round_.group().running()) {
+    for (const LocalRank rank : runner->round_->group().running()) {
       Worker& running = runner->worker(rank);
       running.cpu_before = running.cpu_seen;
       running.cpu_seen = {Clock::now(), cpu_of(running.child->pid())};
@@ -232,8 +232,8 @@ void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
 // Of the processes of each rank together: one may continue what another has begun.
 std::vector<RankProgress> RoundRunner::progress_of_left() const {
   std::vector<RankProgress> all;
-  if (round_.group().state() != GroupState::kStraggling) return all;
-  for (const LocalRank rank : round_.group().leaving()) {
+  if (round_->group().state() != GroupState::kStraggling) return all;
+  for (const LocalRank rank : round_->group().leaving()) {
     std::vector<pid_t> processes;
     const auto& descendants = worker(rank).descendants;
     if (!descendants) continue;
@@ -253,20 +253,19 @@ void RoundRunner::act(const local::ReadRaised& action) {
 
 // Of a round that succeeded nothing is said.
 std::vector<LocalRound::AtEnd> RoundRunner::ends() {
-  const WorkerGroup& group = round_.group();
+  const WorkerGroup& group = round_->group();
   const bool speaks = group.outcome() != GroupState::kSucceeded;
-  std::vector<LocalRound::AtEnd> all(workers_.size());
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const LocalRank rank(static_cast<int>(i));
+  std::vector<LocalRound::AtEnd> all;
+  for (const LocalRank rank : local_ranks()) {
+    LocalRound::AtEnd& end = all.emplace_back();
     if (!worker(rank).child) continue;
-    LocalRound::AtEnd& end = all[i];
     end.worker = name_of(rank);
     end.descendants = descendants_ended(rank);
     using Life = WorkerRecord::Life;
     const Life life = group.worker(rank).life;
     if (life == Life::kLeaving) end.left = left_behind(rank);
     if (life == Life::kRunning || !end.left.empty()) end.stuck = stuck(rank);
-    if (!speaks || !round_.has_exited(rank)) continue;
+    if (!speaks || !round_->has_exited(rank)) continue;
     end.line = telling_line(rank);
     end.raised = raised(rank);
   }
@@ -307,24 +306,16 @@ std::optional<std::string> RoundRunner::telling_line(LocalRank rank) {
   return line;
 }
 
-RoundLinks::Workers RoundRunner::linked_workers() {
-  RoundLinks::Workers workers;
-  workers.rank_of = [this](LocalRank rank) { return worker(rank).plan.rank; };
-  workers.section_exceeded = [this](LocalRank rank, const worker_link::OpenSection& section) {
-    RoundWatch::end_section(watch_, name_of(rank), {section.name, section.lasts, section.limit});
-  };
-  workers.timer_expired = [this](LocalRank rank, const WorkerTimer& timer) {
-    RoundWatch::end_timer(watch_, name_of(rank), timer);
-  };
-  if (inputs_.config.stopping.rejoin_timeout) {
-    workers.joined = [this](LocalRank rank) { joined(rank); };
-    workers.said_survives = [this](LocalRank rank) {
-      feed(local::Survives{rank});
-      tell_spares();
-    };
-    workers.exits = [this](LocalRank rank) { exits(rank); };
+void RoundRunner::hear(LocalRank rank, const worker_link::Report& report) {
+  if (const auto* section = std::get_if<worker_link::OpenSection>(&report)) {
+    return watch_->end_section(name_of(rank), {section->name, section->lasts, section->limit});
   }
-  return workers;
+  if (!inputs_.config.stopping.rejoin_timeout) return;
+  if (std::holds_alternative<worker_link::Joined>(report)) joined(rank);
+  if (std::holds_alternative<worker_link::Exits>(report)) exits(rank);
+  if (!std::holds_alternative<worker_link::Survives>(report)) return;
+  feed(local::Survives{rank});
+  tell_spares();
 }
 
 // Where a restart follows there may be no report, or much before it.
@@ -338,7 +329,7 @@ void RoundRunner::act(const local::LogFailure& action) {
   death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
     const auto runner = why ? nullptr : self.lock();
     if (!runner || !runner->unsaid_failure_) return;
-    const WorkerGroup& group = runner->round_.group();
+    const WorkerGroup& group = runner->round_->group();
     const auto until = group.spared_until();
     const Duration spare = until ? *until - Clock::now() : Duration(0);
     const auto running = static_cast<int>(group.running().size());
@@ -362,9 +353,8 @@ void RoundRunner::act(const local::LogLeftBehind& action) {
 
 int RoundRunner::pause(bool on) {
   int running = 0;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const LocalRank rank(static_cast<int>(i));
-    if (!worker(rank).child || round_.has_exited(rank)) continue;
+  for (const LocalRank rank : local_ranks()) {
+    if (!worker(rank).child || round_->has_exited(rank)) continue;
     worker(rank).child->pause_group(on);
     ++running;
   }
@@ -388,7 +378,7 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   sources.log_directory = self->log_directory();
   sources.facts = failed.facts;
   sources.pid = failed.child->pid();
-  sources.status = *self->round_.group().worker(first).status;
+  sources.status = *self->round_->group().worker(first).status;
   auto raw = co_await self->evidence_.look(std::move(sources));
   self->feed(local::EvidenceFound{std::move(raw)});
 }

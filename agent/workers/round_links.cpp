@@ -63,30 +63,29 @@ std::optional<WorkerLinks::Number> RoundLinks::number_of(LocalRank rank) const {
   return found->second;
 }
 
-void RoundLinks::ready(LocalRank rank) {
-  events_.record(ready_event(facts_.round, workers_.rank_of(rank)));
+void RoundLinks::hear(LocalRank local, const worker_link::Report& report) {
+  const Rank rank(facts_.first_rank.value() + local.value());
+  if (std::holds_alternative<worker_link::Ready>(report)) {
+    return events_.record(ready_event(facts_.round, rank));
+  }
+  if (const auto* written = std::get_if<worker_link::Checkpoint>(&report)) {
+    return events_.record(checkpoint_event(facts_.round, rank, written->step, written->path));
+  }
+  if (const auto* section = std::get_if<worker_link::OpenSection>(&report)) {
+    if (!running_) return;  // one that is still open then is seen
+    events_.record(
+        section_event(facts_.round, rank, section->name, section->lasts, section->limit));
+  }
+  const auto* joined = std::get_if<worker_link::Joined>(&report);
+  if (joined == nullptr || joined->round == facts_.round) hear_(local, report);
 }
 
-void RoundLinks::checkpoint(LocalRank rank, std::int64_t step, const std::string& path) {
-  events_.record(checkpoint_event(facts_.round, workers_.rank_of(rank), step, path));
-}
-
-void RoundLinks::section_exceeded(LocalRank rank, const worker_link::OpenSection& section) {
-  if (!running_) return;  // one that is still open then is seen
-  events_.record(section_event(facts_.round, workers_.rank_of(rank), section.name, section.lasts,
-                               section.limit));
-  workers_.section_exceeded(rank, section);
-}
-
-bool RoundLinks::timer_expired(LocalRank rank, const WorkerTimer& timer) {
+bool RoundLinks::timer_expired(LocalRank local, const WorkerTimer& timer) {
   if (!running_) return false;
-  events_.record(timer_event(facts_.round, workers_.rank_of(rank), timer));
-  if (timer.signal > 0 && workers_.timer_expired) workers_.timer_expired(rank, timer);
+  const Rank rank(facts_.first_rank.value() + local.value());
+  events_.record(timer_event(facts_.round, rank, timer));
+  if (timer.signal > 0) end_at_timer_(local, timer);
   return true;
-}
-
-void RoundLinks::joined(LocalRank rank, Round round) {
-  if (round == facts_.round && workers_.joined) workers_.joined(rank);
 }
 
 }  // namespace ddprun

@@ -17,21 +17,18 @@ namespace ddprun {
 
 class RoundLinks : private LinkedRound {
  public:
-  struct Workers {
-    std::function<Rank(LocalRank)> rank_of;
-    std::function<void(LocalRank, const worker_link::OpenSection&)> section_exceeded;
-    /// It has taken this round, which was pushed to it.
-    std::function<void(LocalRank)> joined;
-    /// One more can take a new round without being started again; may be empty.
-    std::function<void(LocalRank)> said_survives;
-    /// One that can may have begun to exit; may be empty.
-    std::function<void(LocalRank)> exits = {};
-    /// A timer expired that is to end the process that has set it; may be empty.
-    std::function<void(LocalRank, const WorkerTimer&)> timer_expired = {};
-  };
+  /// What concerns the round: sections that are exceeded, and of its workers, who can take a new
+  /// round, who has taken this one, which was pushed to it, and who may have begun to exit.
+  using Hear = std::function<void(LocalRank, const worker_link::Report&)>;
+  /// A timer expired that is to end the process that has set it.
+  using EndAtTimer = std::function<void(LocalRank, const WorkerTimer&)>;
   RoundLinks(const RoundFacts& facts, EventLog& events, std::shared_ptr<WorkerLinks> links,
-             Workers workers)
-      : facts_(facts), events_(events), links_(std::move(links)), workers_(std::move(workers)) {}
+             Hear hear, EndAtTimer end_at_timer)
+      : facts_(facts),
+        events_(events),
+        links_(std::move(links)),
+        hear_(std::move(hear)),
+        end_at_timer_(std::move(end_at_timer)) {}
   ~RoundLinks() override { close(); }
   RoundLinks(const RoundLinks&) = delete;
   RoundLinks& operator=(const RoundLinks&) = delete;
@@ -59,23 +56,15 @@ class RoundLinks : private LinkedRound {
   [[nodiscard]] bool has_no_step_yet(LocalRank rank) const;
 
  private:
-  void ready(LocalRank rank) override;
-  void said_survives(LocalRank rank) override {
-    if (workers_.said_survives) workers_.said_survives(rank);
-  }
-  void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) override;
-  void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) override;
-  [[nodiscard]] bool timer_expired(LocalRank rank, const WorkerTimer& timer) override;
-  void joined(LocalRank rank, Round round) override;
-  void exits(LocalRank rank) override {
-    if (workers_.exits) workers_.exits(rank);
-  }
+  void hear(LocalRank local, const worker_link::Report& report) override;
+  [[nodiscard]] bool timer_expired(LocalRank local, const WorkerTimer& timer) override;
   [[nodiscard]] std::optional<WorkerLinks::Number> number_of(LocalRank rank) const;
 
   const RoundFacts& facts_;
   EventLog& events_;
   std::shared_ptr<WorkerLinks> links_;
-  Workers workers_;
+  Hear hear_;
+  EndAtTimer end_at_timer_;
   bool running_ = false;
   std::map<LocalRank, WorkerLinks::Number> numbers_;
 };

@@ -50,7 +50,7 @@ std::vector<RankLog> logs_of(const std::vector<WrittenFile>& files) {
 // A file that is empty shows nothing. Only files that workers write themselves are looked at.
 boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
   std::vector<WrittenFile> files;
-  if (!round_.group().first_failure()) co_return std::vector<RankLog>();
+  if (!round_->group().first_failure()) co_return std::vector<RankLog>();
   bool are_known = true;
   for (const auto& each : workers_) {
     for (const Stream stream : {Stream::kStderr, Stream::kStdout}) {
@@ -100,6 +100,11 @@ void RoundRunner::tell_input(const InputWatch::News& news) {
   for (const LocalRank rank : news.waiting) waiting.push_back(worker(rank).plan.rank);
   const bool say = unseen || (!news.began.empty() && waiting.size() > 1);
   if (say) inputs_.logger.info(note_line("INPUT", input_text(waiting, shown)));
+}
+
+void RoundRunner::tell_quiet(Duration lasts, std::optional<int> echo) const {
+  const auto floored = std::chrono::floor<protocol::Milliseconds>(lasts);
+  inputs_.hooks.tell(client::GroupQuiet{inputs_.facts.round, floored, echo});
 }
 
 std::string RoundRunner::placement() const {

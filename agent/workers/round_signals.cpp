@@ -1,12 +1,14 @@
 // The signals that a round sends to its workers, and what they do to them.
 #include <signal.h>
+#include <spdlog/logger.h>
 
 #include <algorithm>
-#include <utility>
+#include <chrono>
 
 #include "agent/config/received_signal.hpp"
 #include "agent/events/run_events.hpp"
 #include "agent/proc/process_facts.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/workers/round.hpp"
 
 namespace ddprun {
@@ -20,7 +22,7 @@ void RoundRunner::act(const Signal& action) {
 // After a failure: its exit may be the answer to the signal.
 void RoundRunner::note_obedience(LocalRank rank, int signal) {
   Worker& target = worker(rank);
-  const bool counts = round_.group().first_failure() && !round_.has_exited(rank);
+  const bool counts = round_->group().first_failure() && !round_->has_exited(rank);
   if (!counts || target.may_obey) return;
   target.may_obey = may_handle(target.child->pid(), signal);
 }
@@ -65,7 +67,7 @@ RoundRunner::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
 
 RoundRunner::PassedOn RoundRunner::pass_on(int signal, bool force) {
   PassedOn passed;
-  for (const LocalRank rank : round_.living()) {
+  for (const LocalRank rank : round_->living()) {
     Worker& target = worker(rank);
     const Answer answer = force ? Answer::kTakes : answer_to(rank, signal);
     if (answer == Answer::kEnds) passed.ends.push_back(target.plan.rank);
@@ -79,7 +81,7 @@ RoundRunner::PassedOn RoundRunner::pass_on(int signal, bool force) {
 
 std::vector<Rank> RoundRunner::ended_by(int signal) const {
   std::vector<Rank> ranks;
-  for (const LocalRank rank : round_.living()) {
+  for (const LocalRank rank : round_->living()) {
     if (answer_to(rank, signal) == Answer::kEnds) ranks.push_back(worker(rank).plan.rank);
   }
   return ranks;
@@ -89,6 +91,33 @@ void RoundRunner::act(const local::SignalsBegin& action) {
   if (inputs_.warm) inputs_.warm->look();
   const char* name = action.signal == SIGKILL ? "kill_began" : "stop_began";
   inputs_.events.record(stop_event(inputs_.facts.round, name, action.signal, action.workers));
+}
+
+void RoundRunner::begin_countdown(TimePoint deadline) {
+  count_down(deadline);
+  if (!inputs_.consoles.waits) return;
+  inputs_.consoles.waits->begin(WaitLine::Of::kStop, [this, deadline] {
+    return StopWait{static_cast<int>(running_ranks().size()), static_cast<int>(workers_.size()),
+                    deadline};
+  });
+}
+
+void RoundRunner::count_down(TimePoint deadline) {
+  countdown_timer_.expires_after(kCountdownInterval);
+  countdown_timer_.async_wait([self = weak_from_this(), deadline](const auto& why) {
+    const auto runner = why ? nullptr : self.lock();
+    if (!runner) return;
+    const auto left = std::chrono::round<std::chrono::seconds>(deadline - Clock::now());
+    const std::vector<Rank> running = runner->running_ranks();
+    if (left <= Duration::zero() || running.empty()) return;
+    runner->inputs_.logger.info(countdown_line(left, running));
+    runner->count_down(deadline);
+  });
+}
+
+void RoundRunner::end_countdown() {
+  countdown_timer_.cancel();
+  if (inputs_.consoles.waits) inputs_.consoles.waits->end(WaitLine::Of::kStop);
 }
 
 }  // namespace ddprun

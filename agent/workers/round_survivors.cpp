@@ -70,14 +70,13 @@ asio::awaitable<void> drain(std::shared_ptr<RoundWorker> ended) {
 CarriedWorkers RoundRunner::hand_over() {
   CarriedWorkers carried;
   carried.since = ending_since_.value_or(Clock::now());
-  for (const LocalRank rank : round_.released()) {
-    std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
-    const int spare = round_.group().worker(rank).is_spare ? slot->spare : 0;
+  for (const LocalRank rank : round_->released()) {
+    const int spare = round_->group().worker(rank).is_spare ? worker(rank).spare : 0;
     carried.all.push_back(
-        {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank), spare});
+        {rank, std::exchange(slot(rank), std::make_shared<Worker>()), links_.release(rank), spare});
   }
   links_.close();
-  LocalRound::Trained trained = round_.trained();
+  LocalRound::Trained trained = round_->trained();
   carried.round = trained.round;
   carried.finished = std::move(trained.finished);
   return carried;
@@ -93,7 +92,7 @@ void RoundRunner::adopt() {
     one.worker->may_obey = false;
     one.worker->passed = {};
     if (one.link) links_.adopt(one.rank, *one.link);
-    workers_.at(static_cast<std::size_t>(one.rank.value())) = std::move(one.worker);
+    slot(one.rank) = std::move(one.worker);
   }
 }
 
@@ -103,12 +102,12 @@ bool exits_with_0(const RoundWorker& worker) {
 }
 
 void RoundRunner::look_at_survivors() {
-  const GroupState state = round_.group().state();
+  const GroupState state = round_->group().state();
   const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
   if (!runs || !inputs_.config.stopping.rejoin_timeout) return;
-  for (const LocalRank rank : round_.group().running()) {
+  for (const LocalRank rank : round_->group().running()) {
     // One that has not taken the round is about to end if its link has ended.
-    const WorkerRecord& record = round_.group().worker(rank);
+    const WorkerRecord& record = round_->group().worker(rank);
     const bool survives = links_.survives(rank) || exits_with_0(worker(rank)) ||
                           record.carried != WorkerRecord::Carried::kNo;
     if (survives != record.survives) feed(local::Survives{rank, survives});
@@ -118,17 +117,17 @@ void RoundRunner::look_at_survivors() {
 // A worker that cannot be told any more, because its link has ended, is started again.
 void RoundRunner::act(const local::TellRound& action) {
   Worker& told = worker(action.rank);
-  told.told = links_.push(action.rank, round_variables(told.plan)) || exits_with_0(told);
+  const bool is_told = links_.push(action.rank, round_variables(told.plan)) || exits_with_0(told);
   const WorkerName name = name_of(action.rank);
   const Round round = inputs_.facts.round;
   inputs_.events.record(told.spare > 0 ? spare_used_event(round, name, told.spare)
                                        : worker_kept_event(round, name));
-  answer(local::Told{action.rank, told.told});
+  answer(local::Told{action.rank, is_told});
 }
 
 void RoundRunner::joined(LocalRank rank) {
   inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
-  forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
+  forget_rounds_before(slot(rank), inputs_.disk);
   feed(local::Joined{rank});
 }
 
@@ -140,9 +139,8 @@ void RoundRunner::exits(LocalRank rank) {
 // One that began to exit before, and whose end is waited for, is the first failure of the two: its
 // connections close early in its end.
 bool RoundRunner::follows_another_exit(LocalRank rank) const {
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const LocalRank other(static_cast<int>(i));
-    if (other != rank && workers_[i]->may_exit && !round_.has_exited(other)) return true;
+  for (const LocalRank other : local_ranks()) {
+    if (other != rank && worker(other).may_exit && !round_->has_exited(other)) return true;
   }
   return false;
 }
@@ -151,11 +149,11 @@ bool RoundRunner::follows_another_exit(LocalRank rank) const {
 // not wait for that. What has started processes is waited for as ever, and so is the end of a run:
 // its report says how much memory the worker held.
 void RoundRunner::exits_soon(LocalRank rank, int looks) {
-  const std::shared_ptr<Worker> its = workers_.at(static_cast<std::size_t>(rank.value()));
-  const GroupState state = round_.group().state();
+  const std::shared_ptr<Worker> its = slot(rank);
+  const GroupState state = round_->group().state();
   const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
   if (!runs || inputs_.facts.may_be_last) return;
-  if (!its->child || round_.has_exited(rank) || its->last_signal != 0) return;
+  if (!its->child || round_->has_exited(rank) || its->last_signal != 0) return;
   const pid_t pid = its->child->pid();
   const auto status = status_of_exiting(pid);
   if (!status && looks > 0) {  // the thread that was watched may be the first to exit
@@ -199,38 +197,36 @@ asio::awaitable<void> RoundRunner::wait_for_room(std::shared_ptr<RoundRunner> se
 
 // Once nothing is to be done for this round, and its program is known to survive.
 void RoundRunner::tell_spares() {
-  if (!inputs_.spares || recovers_ || round_.group().state() != GroupState::kHealthy) return;
+  if (!inputs_.spares || recovers_ || round_->group().state() != GroupState::kHealthy) return;
   const bool last = !inputs_.config.rendezvous &&
                     inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
   if (last) return inputs_.spares->stop();
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (!links_.survives(LocalRank(static_cast<int>(i)))) return;
+  for (const LocalRank rank : local_ranks()) {
+    if (!links_.survives(rank)) return;
   }
   inputs_.spares->round_runs();
 }
 
 // Of a worker that was taken over, and has ended: the one in its place has files of its own.
 void RoundRunner::make_place(LocalRank rank) {
-  std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
-  if (slot->child) {
-    asio::co_spawn(executor_, drain(slot), net::rethrow_bug);
-    slot = std::make_shared<Worker>();
+  if (worker(rank).child) {
+    asio::co_spawn(executor_, drain(slot(rank)), net::rethrow_bug);
+    slot(rank) = std::make_shared<Worker>();
     plan_one(rank);
   }
-  if (!inputs_.carried.all.empty()) recovered_.started.push_back(slot->plan.rank);
+  if (!inputs_.carried.all.empty()) recovered_.started.push_back(worker(rank).plan.rank);
 }
 
 void RoundRunner::act(const local::LogAgain& action) {
   const WorkerName& again = action.worker;
-  const Worker& ended = worker(again.local_rank);
   const Round round = inputs_.facts.round;
   const Duration limit = *inputs_.config.stopping.rejoin_timeout;
-  if (ended.last_signal != SIGKILL) {
+  if (worker(again.local_rank).last_signal != SIGKILL) {
     return inputs_.logger.info(lost_survivor_line(round, again, action.status));
   }
-  inputs_.logger.info(ended.told
-                          ? not_joined_line(round, again, limit)
-                          : untold_line(round, again, std::min<Duration>(limit, kUntoldMax)));
+  inputs_.logger.info(action.untold
+                          ? untold_line(round, again, std::min<Duration>(limit, kUntoldMax))
+                          : not_joined_line(round, again, limit));
 }
 
 void RoundRunner::act(const local::LogRecovery& action) {
@@ -252,8 +248,8 @@ void RoundRunner::act(const local::LogRecovery& action) {
 void RoundRunner::record_steps() {
   if (std::exchange(steps_recorded_, true)) return;
   std::optional<StepSpan> all;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const auto its = links_.last_step(LocalRank(static_cast<int>(i)));
+  for (const LocalRank rank : local_ranks()) {
+    const auto its = links_.last_step(rank);
     if (!its || !its->first) continue;
     const StepSpan span{*its->first, its->step, its->first_ago, its->ago, 1};
     all = all ? common(*all, span) : span;
@@ -263,14 +259,13 @@ void RoundRunner::record_steps() {
 
 // Those that are kept hold what they hold.
 void RoundRunner::tell_devices() {
-  const std::vector<LocalRank> kept = round_.released();
+  const std::vector<LocalRank> kept = round_->released();
   std::vector<WorkerName> ended;
   std::vector<std::string> marks;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const LocalRank rank(static_cast<int>(i));
+  for (const LocalRank rank : local_ranks()) {
     if (std::find(kept.begin(), kept.end(), rank) != kept.end()) {
-      marks.push_back(workers_[i]->mark);
-    } else if (workers_[i]->child) {
+      marks.push_back(worker(rank).mark);
+    } else if (worker(rank).child) {
       ended.push_back(name_of(rank));
     }
   }

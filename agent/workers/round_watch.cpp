@@ -12,9 +12,11 @@
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
 #include "agent/report/text.hpp"
+#include "agent/workers/round.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
+#include "base/write_all.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
@@ -76,7 +78,7 @@ void RoundWatch::on_timer() {
 }
 
 void RoundWatch::begin_look_for_input(TimePoint now) {
-  const WatchedRanks watched = ranks_();
+  const WatchedRanks watched = ranks();
   std::vector<InputRank> ranks;
   for (std::size_t at = 0; at < watched.running.size(); ++at) {
     ranks.push_back({watched.running[at].local_rank, watched.written.at(at)});
@@ -110,7 +112,7 @@ asio::awaitable<void> RoundWatch::look_for_input(std::shared_ptr<RoundWatch> sel
   self->looks_for_input_ = false;
   if (self->input_ && waits) {
     const InputWatch::News news = self->input_->found(looks, *waits, Clock::now());
-    if (self->tell_input_) self->tell_input_(news);
+    if (const auto round = self->round_.lock()) round->tell_input(news);
   }
   self->arm();
 }
@@ -118,7 +120,7 @@ asio::awaitable<void> RoundWatch::look_for_input(std::shared_ptr<RoundWatch> sel
 // Not on the thread for files: what stalls a worker may stall that, too.
 void RoundWatch::look_at_states(TimePoint now) {
   std::vector<WorkerState> states;
-  for (const WorkerName& worker : ranks_().running) {
+  for (const WorkerName& worker : ranks().running) {
     states.push_back({worker, read_state(worker.pid).state});
   }
   std::vector<Sleeper> sleepers = sleep_->look(states, now);
@@ -142,7 +144,7 @@ void RoundWatch::begin_sample() {
 asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self,
                                          std::optional<int> echo) {
   std::vector<pid_t> leaders;
-  const WatchedRanks watched = self->ranks_();
+  const WatchedRanks watched = self->ranks();
   for (const WorkerName& worker : watched.running) leaders.push_back(worker.pid);
   const bool closely = self->hang_ && self->hang_->is_quiet();
   std::function<std::vector<RankProgress>()> read = [leaders, closely,
@@ -171,26 +173,31 @@ void RoundWatch::sampled(const std::vector<RankProgress>* ranks, std::optional<i
   }
   const bool quiet = lasts >= hang_->limit();
   const bool news = std::exchange(told_quiet_, quiet) != quiet;
-  if (quiet_ && (quiet || news || echo)) quiet_(lasts, echo);
+  const auto round = round_.lock();
+  if (round && (quiet || news || echo)) round->tell_quiet(lasts, echo);
   if (echo_) begin_sample();
   arm();
 }
 
 void RoundWatch::give_up_hang() {
-  if (!hang_ || std::exchange(gives_up_, true)) return;
-  asio::co_spawn(executor_, end_hang(shared_from_this()), net::rethrow_bug);
+  if (!hang_) return;
+  const Duration limit = hang_->limit();
+  end_round(kExitHang, "no progress for " + duration_text(limit),
+            [limit](const StackDump& dump) { return hang_finding(limit, dump); });
 }
 
-asio::awaitable<void> RoundWatch::end_hang(std::shared_ptr<RoundWatch> self) {
-  const Duration limit = self->hang_->limit();
-  const SavedStacks stacks = co_await dump(self, "no progress for " + duration_text(limit));
-  self->give_up(kExitHang, hang_finding(limit, stacks.dump), stacks);
+void RoundWatch::end_round(int exit_code, std::string reason, FindingOf finding_of) {
+  if (std::exchange(gives_up_, true)) return;
+  asio::co_spawn(
+      executor_,
+      end_after_dump(shared_from_this(), exit_code, std::move(reason), std::move(finding_of)),
+      net::rethrow_bug);
 }
 
-asio::awaitable<void> RoundWatch::end_unfinished(std::shared_ptr<RoundWatch> self) {
-  const PartialFacts facts = self->partial_facts();
-  const SavedStacks stacks = co_await dump(self, "ranks are still running at --finish-timeout");
-  self->give_up(kExitFinishTimeout, finish_timeout_finding(facts, stacks.dump), stacks);
+asio::awaitable<void> RoundWatch::end_after_dump(std::shared_ptr<RoundWatch> self, int exit_code,
+                                                 std::string reason, FindingOf finding_of) {
+  const SavedStacks stacks = co_await dump(self, std::move(reason));
+  self->give_up(exit_code, finding_of(stacks.dump), stacks);
 }
 
 asio::awaitable<void> RoundWatch::end_sleep(std::shared_ptr<RoundWatch> self,
@@ -198,31 +205,21 @@ asio::awaitable<void> RoundWatch::end_sleep(std::shared_ptr<RoundWatch> self,
   const SavedStacks stacks = co_await dump(self, "a rank is in uninterruptible sleep");
   const GiveUp order{sleepers.front().worker.local_rank, kExitSleep,
                      sleep_finding(sleepers, stacks.dump), stacks.file};
-  if (self->give_up_) self->give_up_(order);
+  if (const auto round = self->round_.lock()) round->give_up(order);
 }
 
-void RoundWatch::end_section(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
-                             SectionFacts section) {
-  if (std::exchange(self->gives_up_, true)) return;
-  self->arm();
-  asio::co_spawn(self->executor_, end_in_section(self, std::move(worker), std::move(section)),
-                 net::rethrow_bug);
+void RoundWatch::end_section(const WorkerName& worker, const SectionFacts& section) {
+  end_round(
+      kExitHang,
+      "a section of rank " + std::to_string(worker.rank.value()) + " has exceeded its time",
+      [worker, section](const StackDump& dump) { return section_finding(worker, section, dump); });
+  arm();
 }
 
-asio::awaitable<void> RoundWatch::end_in_section(std::shared_ptr<RoundWatch> self,
-                                                 WorkerName worker, SectionFacts section) {
-  const std::string why =
-      "a section of rank " + std::to_string(worker.rank.value()) + " has exceeded its time";
-  const SavedStacks stacks = co_await dump(self, why);
-  self->give_up(kExitHang, section_finding(worker, section, stacks.dump), stacks);
-}
-
-void RoundWatch::end_timer(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
-                           WorkerTimer timer) {
-  if (!self->healthy_ || std::exchange(self->gives_up_, true)) return;
-  self->arm();
-  asio::co_spawn(self->executor_, end_at_timer(self, std::move(worker), std::move(timer)),
-                 net::rethrow_bug);
+void RoundWatch::end_timer(const WorkerName& worker, const WorkerTimer& timer) {
+  if (!healthy_ || std::exchange(gives_up_, true)) return;
+  arm();
+  asio::co_spawn(executor_, end_at_timer(shared_from_this(), worker, timer), net::rethrow_bug);
 }
 
 // The signal comes last: a process that is gone has no stack, and its end would be the failure.
@@ -240,7 +237,7 @@ asio::awaitable<void> RoundWatch::end_at_timer(std::shared_ptr<RoundWatch> self,
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {
   keep(stacks.dump);
-  const WatchedRanks watched = ranks_();
+  const WatchedRanks watched = ranks();
   add_steps(why, watched.running, watched.steps);
   GiveUp order{LocalRank(0), exit_code, std::move(why), stacks.file};
   for (const RankStacks& rank : stacks.dump.ranks) {
@@ -250,7 +247,7 @@ void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) 
     order.rank = rank.worker.local_rank;
     break;
   }
-  if (give_up_) give_up_(order);
+  if (const auto round = round_.lock()) round->give_up(order);
 }
 
 void RoundWatch::keep(const StackDump& dump) {
@@ -265,19 +262,26 @@ bool RoundWatch::has_python_of(pid_t worker) const {
   return std::find(python_known_.begin(), python_known_.end(), worker) != python_known_.end();
 }
 
+WatchedRanks RoundWatch::ranks() const {
+  const auto round = round_.lock();
+  return round ? round->watched_ranks() : WatchedRanks();
+}
+
 PartialFacts RoundWatch::partial_facts() const {
   const TimePoint now = Clock::now();
-  WatchedRanks ranks = ranks_();
-  return {std::move(ranks.finished), std::move(ranks.running), early_finish_.lasts(now),
+  WatchedRanks watched = ranks();
+  return {std::move(watched.finished), std::move(watched.running), early_finish_.lasts(now),
           early_finish_.left(now)};
 }
 
 void RoundWatch::say_partial(EarlyFinish::Due due) {
   if (due == EarlyFinish::Due::kFirstNote) {
     inputs_.logger.info(first_partial_line(partial_facts()));
-  } else if (due == EarlyFinish::Due::kGiveUp && !gives_up_) {
-    gives_up_ = true;
-    asio::co_spawn(executor_, end_unfinished(shared_from_this()), net::rethrow_bug);
+  } else if (due == EarlyFinish::Due::kGiveUp) {
+    end_round(kExitFinishTimeout, "ranks are still running at --finish-timeout",
+              [facts = partial_facts()](const StackDump& dump) {
+                return finish_timeout_finding(facts, dump);
+              });
   } else if (due == EarlyFinish::Due::kSecondNote) {
     asio::co_spawn(executor_, say_what_others_do(shared_from_this()), net::rethrow_bug);
   }
@@ -300,7 +304,7 @@ asio::awaitable<SavedStacks> RoundWatch::dump(std::shared_ptr<RoundWatch> self, 
   const auto wall = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
   const auto after = std::chrono::duration_cast<milliseconds>(now - self->inputs_.run_started);
   // One that reported a time-out has exited, and is heard before the others are stopped.
-  std::vector<WorkerName> alive = self->ranks_().running;
+  std::vector<WorkerName> alive = self->ranks().running;
   std::erase_if(alive, [](const WorkerName& worker) { return ::kill(worker.pid, 0) != 0; });
   const StackTools tools = find_stack_tools(self->inputs_.environment);
   SavedStacks saved;

@@ -33,6 +33,8 @@ class logger;
 
 namespace ddprun {
 
+class RoundRunner;
+
 /// Stacks of the ranks of a node, and where they were written.
 struct SavedStacks {
   StackDump dump{};
@@ -63,17 +65,11 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   };
   RoundWatch(boost::asio::any_io_executor executor, Inputs inputs);
 
-  /// Who they are; both before the first update().
-  void look_at(std::function<WatchedRanks()> ranks) { ranks_ = std::move(ranks); }
-  /// What is done with ranks that are given up, while they still run.
-  void on_give_up(std::function<void(const GiveUp&)> done) { give_up_ = std::move(done); }
-  /// How long no rank has made progress: told again and again from --hang-timeout on, once when one
-  /// moves again, and as the answer of look_again().
-  using Quiet = std::function<void(Duration lasts, std::optional<int> echo)>;
-  void on_quiet(Quiet quiet) { quiet_ = std::move(quiet); }
-  /// Ranks wait for the user to type, or have gone on.
-  using Input = std::function<void(const InputWatch::News& news)>;
-  void on_input(Input input) { tell_input_ = std::move(input); }
+  /// Whose ranks they are; before the first update(). It is told of those that are given up, wait
+  /// for the user to type, or have gone on, and how long no rank has made progress: again and again
+  /// from
+  /// --hang-timeout on, once when one moves again, and as the answer of look_again().
+  void look_at(std::weak_ptr<RoundRunner> round) { round_ = std::move(round); }
   /// Whether no rank makes progress still; unless they end, which is told elsewhere.
   void look_again(int echo);
   /// Saves the stacks of all and gives them up; unless they end.
@@ -90,12 +86,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void update(const WorkerGroup& group);
 
   /// Gives the round up because a worker exceeds the time of a section.
-  static void end_section(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
-                          SectionFacts section);
+  void end_section(const WorkerName& worker, const SectionFacts& section);
   /// The same because a timer of a worker expired; its process gets the signal of the timer. A
   /// round that has failed ends without it.
-  static void end_timer(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
-                        WorkerTimer timer);
+  void end_timer(const WorkerName& worker, const WorkerTimer& timer);
   /// The stacks of all ranks that run, also in a file of the round's directory; within kStacksMax.
   /// `why` is in the file.
   [[nodiscard]] static boost::asio::awaitable<SavedStacks> dump(std::shared_ptr<RoundWatch> self,
@@ -113,21 +107,23 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   [[nodiscard]] static boost::asio::awaitable<void> look_for_input(
       std::shared_ptr<RoundWatch> self, std::vector<InputWatch::Look> looks,
       std::vector<pid_t> leaders);
-  [[nodiscard]] static boost::asio::awaitable<void> end_unfinished(
-      std::shared_ptr<RoundWatch> self);
-  [[nodiscard]] static boost::asio::awaitable<void> end_hang(std::shared_ptr<RoundWatch> self);
+  /// Saves the stacks of all, and gives the round up for what is made of them; once.
+  using FindingOf = std::function<Finding(const StackDump& dump)>;
+  void end_round(int exit_code, std::string reason, FindingOf finding_of);
+  [[nodiscard]] static boost::asio::awaitable<void> end_after_dump(std::shared_ptr<RoundWatch> self,
+                                                                   int exit_code,
+                                                                   std::string reason,
+                                                                   FindingOf finding_of);
   void look_at_states(TimePoint now);
   [[nodiscard]] static boost::asio::awaitable<void> end_sleep(std::shared_ptr<RoundWatch> self,
                                                               std::vector<Sleeper> sleepers);
-  [[nodiscard]] static boost::asio::awaitable<void> end_in_section(std::shared_ptr<RoundWatch> self,
-                                                                   WorkerName worker,
-                                                                   SectionFacts section);
   [[nodiscard]] static boost::asio::awaitable<void> end_at_timer(std::shared_ptr<RoundWatch> self,
                                                                  WorkerName worker,
                                                                  WorkerTimer timer);
   void give_up(int exit_code, Finding why, const SavedStacks& stacks);
   [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
       std::shared_ptr<RoundWatch> self);
+  [[nodiscard]] WatchedRanks ranks() const;
   [[nodiscard]] PartialFacts partial_facts() const;
   void write(const std::string& path, std::string text);
 
@@ -138,16 +134,13 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   std::optional<HangWatch> hang_{};    // once all workers run, with --hang-timeout
   std::optional<SleepWatch> sleep_{};  // the same, with the time-out for state D
   std::optional<InputWatch> input_{};  // the same, where ranks may read the terminal
-  Input tell_input_{};
-  bool looks_for_input_ = false;  // ranks are being looked at
-  bool samples_ = false;          // one is being read
-  bool told_quiet_ = false;       // by the last sample
-  std::optional<int> echo_{};     // of a question that came meanwhile
-  Quiet quiet_{};
+  bool looks_for_input_ = false;       // ranks are being looked at
+  bool samples_ = false;               // one is being read
+  bool told_quiet_ = false;            // by the last sample
+  std::optional<int> echo_{};          // of a question that came meanwhile
   bool over_ = false;
   bool gives_up_ = false;  // once
-  std::function<void(const GiveUp&)> give_up_{};
-  std::function<WatchedRanks()> ranks_ = [] { return WatchedRanks(); };
+  std::weak_ptr<RoundRunner> round_{};
   bool healthy_ = false;  // all workers were started, and none has failed
   boost::asio::steady_timer timer_;
   std::optional<TimePoint> armed_{};

@@ -6,6 +6,9 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,9 +21,12 @@
 #include "agent/output/output_plan.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/descendants.hpp"
+#include "agent/proc/spawn.hpp"
 #include "agent/worker_link/worker_links.hpp"
+#include "base/clock.hpp"
 #include "base/evidence.hpp"
 #include "base/exit_status.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 
@@ -46,7 +52,6 @@ struct RoundWorker {
   int descendants_at_stop = 0;
   int last_signal = 0;                       // to its process group
   bool spares_pipe_ends = false;             // what it leaves gets SIGKILL but for these
-  bool told = true;                          // of the round that it was carried to
   bool may_obey = false;                     // its exit may be the answer to a stop signal
   PassedSignals passed{};                    // that end nothing
   std::optional<Descendants> descendants{};  // once it has ended
@@ -71,6 +76,11 @@ struct CarriedWorkers {
   std::vector<LocalRank> finished{};  // they exited with 0 in it
   TimePoint since{};                  // their round came to its end here
 };
+/// Starts the program with what the worker is planned to get; the rest is in `request`, whose leaf
+/// is removed if that fails.
+[[nodiscard]] Result<Child> spawn_planned(const boost::asio::any_io_executor& executor,
+                                          const std::string& program, const RoundWorker& worker,
+                                          SpawnRequest request);
 /// Of one that has ended: SIGKILL to what it has left, until that is gone too.
 [[nodiscard]] boost::asio::awaitable<void> bury(boost::asio::any_io_executor executor,
                                                 Orphans& orphans,
@@ -81,5 +91,34 @@ struct CarriedWorkers {
 void kill_all_of(const RoundWorker& worker);
 /// SIGKILL to all of them and what they have started: no round takes them over.
 void end_workers(const CarriedWorkers& carried);
+
+/// Workers that have begun to exit, and whose end the round did not wait for
+/// (RoundRunner::exits()). No process is started in the place of one, nor does ddprun exit, before
+/// they are gone, or have been given up as those that SIGKILL does not end. Shared by the rounds.
+class ExitingWorkers {
+ public:
+  explicit ExitingWorkers(boost::asio::any_io_executor executor)
+      : news_(std::move(executor), TimePoint::min()) {}
+
+  void begun() {
+    ++count_;
+    news_.expires_at(Clock::now() + kWaitAfterKill);
+  }
+  void gone() {
+    --count_;
+    news_.cancel();
+  }
+  [[nodiscard]] bool any() const { return count_ > 0 && Clock::now() < news_.expiry(); }
+  [[nodiscard]] boost::asio::awaitable<void> wait_until_gone() {
+    boost::system::error_code woken;
+    while (any()) {
+      co_await news_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, woken));
+    }
+  }
+
+ private:
+  int count_ = 0;
+  boost::asio::steady_timer news_;  // until they are given up
+};
 
 }  // namespace ddprun

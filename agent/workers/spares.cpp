@@ -12,7 +12,6 @@
 #include "agent/events/run_events.hpp"
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/program.hpp"
-#include "agent/proc/spawn.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "base/limits.hpp"
@@ -103,16 +102,10 @@ Result<void> Spares::spawn_spare(int spare, const std::string& program, SpareOut
   if (!opened) return opened.error();
   worker->output.emplace(std::move(*opened));
   SpawnRequest request;
-  request.program = program;
-  request.argv = worker->plan.argv;
-  request.environment = to_block(worker->plan.environment);
-  request.stdout_fd = worker->output->descriptor(Stream::kStdout);
-  request.stderr_fd = worker->output->descriptor(Stream::kStderr);
   request.descriptor_limit = inputs_.descriptor_limit;
   if (inputs_.cgroup) request.leaf = inputs_.cgroup->make("spare" + std::to_string(spare));
-  auto child = spawn(executor_, request);
+  auto child = spawn_planned(executor_, program, *worker, std::move(request));
   worker->output->start();
-  if (!child && request.leaf) request.leaf->remove();
   if (!child) return child.error();
   worker->child.emplace(std::move(*child));
   worker->cpu_before = worker->cpu_seen = {Clock::now(), Duration(0)};
@@ -128,7 +121,8 @@ Result<void> Spares::spawn_spare(int spare, const std::string& program, SpareOut
   return {};
 }
 
-void Spares::said_survives(LocalRank spare) {
+void Spares::hear(LocalRank spare, const worker_link::Report& report) {
+  if (!std::holds_alternative<worker_link::Survives>(report)) return;
   const auto found = spares_.find(spare.value());
   if (found == spares_.end() || pool_.is_waiting(spare.value())) return;
   pool_.waits(spare.value());

@@ -97,11 +97,7 @@ class Spares : public std::enable_shared_from_this<Spares>, private LinkedRound 
   [[nodiscard]] static boost::asio::awaitable<void> bury(std::shared_ptr<Spares> self,
                                                          std::shared_ptr<RoundWorker> worker);
 
-  void ready(LocalRank) override {}
-  void said_survives(LocalRank spare) override;
-  void checkpoint(LocalRank, std::int64_t, const std::string&) override {}
-  void section_exceeded(LocalRank, const worker_link::OpenSection&) override {}
-  void joined(LocalRank, Round) override {}
+  void hear(LocalRank spare, const worker_link::Report& report) override;
 
   boost::asio::any_io_executor executor_;
   SpareInputs inputs_;

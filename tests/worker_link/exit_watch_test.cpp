@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "agent/worker_link/limits.hpp"
 #include "tests/support/server_thread.hpp"
 
 using namespace ddprun;

@@ -6,7 +6,6 @@
 
 #include <cstring>
 
-#include "agent/worker_link/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

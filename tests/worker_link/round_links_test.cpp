@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <variant>
 
 #include "tests/support/server_thread.hpp"
 #include "worker_api/worker.hpp"
@@ -20,20 +21,18 @@ constexpr LocalRank kSecond{1};
 
 struct LinkedTestRound {
   LinkedTestRound(int number, const std::shared_ptr<WorkerLinks>& links)
-      : events({}, [](const std::string&) {}), round(facts, events, links, workers()) {
-    facts.round = Round(number);
-    facts.nonce = "test";
-  }
-  RoundLinks::Workers workers() {
-    return {[](LocalRank rank) { return Rank(rank.value()); },
-            [this](LocalRank rank, const worker_link::OpenSection&) {
+      : events({}, [](const std::string&) {}),
+        round(
+            facts, events, links,
+            [this](LocalRank rank, const worker_link::Report& report) {
+              if (!std::holds_alternative<worker_link::OpenSection>(report)) return;
               exceeded_in = rank;
               ++exceeded;
             },
-            {},
-            {}};
+            [](LocalRank, const WorkerTimer&) {}) {
+    facts.round = Round(number);
+    facts.nonce = "test";
   }
-
   RoundFacts facts;
   EventLog events;
   std::atomic<int> exceeded{0};

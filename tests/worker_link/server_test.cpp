@@ -23,15 +23,14 @@ struct Reports final : worker_link::Target {
   [[nodiscard]] std::optional<Owner> owner_of(int pid) const override {
     return pid == ::getpid() ? std::optional<Owner>(Owner{kWorker, true}) : std::nullopt;
   }
-  void ready(WorkerNumber worker) override { told.set_value(worker); }
-  void survives(WorkerNumber) override {}
-  void checkpoint(WorkerNumber, std::int64_t step, const std::string& path) override {
-    written.set_value({step, path});
+  void hear(WorkerNumber worker, const worker_link::Report& report) override {
+    if (std::holds_alternative<worker_link::Ready>(report)) told.set_value(worker);
+    if (const auto* checkpoint = std::get_if<worker_link::Checkpoint>(&report)) {
+      written.set_value({checkpoint->step, checkpoint->path});
+    }
+    const auto* section = std::get_if<worker_link::OpenSection>(&report);
+    if (section != nullptr) exceeded.set_value(*section);
   }
-  void section_exceeded(WorkerNumber, const worker_link::OpenSection& section) override {
-    exceeded.set_value(section);
-  }
-  void joined(WorkerNumber, Round) override {}
   std::promise<WorkerNumber> told;
   std::promise<std::pair<std::int64_t, std::string>> written;
   std::promise<worker_link::OpenSection> exceeded;

@@ -33,16 +33,11 @@ struct SurvivorReports final : Target {
   [[nodiscard]] std::optional<Owner> owner_of(int) const override {
     return Owner{kSurvivor, is_itself};
   }
-  void ready(WorkerNumber) override { ++ready_reports; }
-  void survives(WorkerNumber worker) override {
+  void hear(WorkerNumber worker, const Report& report) override {
     if (worker != kSurvivor) ++others;
-    ++survivors;
-  }
-  void checkpoint(WorkerNumber, std::int64_t, const std::string&) override {}
-  void section_exceeded(WorkerNumber, const OpenSection&) override {}
-  void joined(WorkerNumber worker, Round round) override {
-    if (worker != kSurvivor) ++others;
-    rounds.push_back(round);
+    if (std::holds_alternative<Ready>(report)) ++ready_reports;
+    if (std::holds_alternative<Survives>(report)) ++survivors;
+    if (const auto* joined = std::get_if<Joined>(&report)) rounds.push_back(joined->round);
   }
   std::atomic<bool> is_itself{true};
   std::atomic<int> ready_reports{0};
