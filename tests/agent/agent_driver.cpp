@@ -1,9 +1,8 @@
 // agent_driver WORKERS [key=value...] -- COMMAND...: run_agent() behind the simplest possible
 // command line, so that the agent is tested without the launcher. Keys: restarts, timeout_ms,
 // straggler_ms, port, log, log_max, finish_ms, redirects, store; for several nodes: rdzv (port of
-// the coordinator on 127.0.0.1), nodes (MIN:MAX), role, node_rank, join_ms, last_call_ms,
-// coordinator_ms, master (a port: fixed), host (a file: the coordinator runs here, on a free port
-// that is written into the file).
+// the coordinator on 127.0.0.1), nodes (MIN:MAX), node_rank, join_ms, host (a file: the coordinator
+// runs here, on a free port that is written into the file).
 #include <signal.h>
 #include <unistd.h>
 
@@ -34,9 +33,6 @@ Result<Coordinator> host(boost::asio::any_io_executor executor, LaunchConfig& co
       std::make_unique<coordinator::Server>(executor, std::move(*listener), std::move(options));
   if (const auto started = server->start(); !started) return started.error();
   config.rendezvous->coordinator.port = server->endpoint().port();
-  if (config.rendezvous->master == MasterChoice::kFixed) {
-    config.store.master_port = server->endpoint().port();
-  }
   const std::string port = std::to_string(server->endpoint().port());
   if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
   return server;
@@ -60,7 +56,6 @@ void apply_to_rendezvous(LaunchConfig& config, const std::string& key, const std
   if (!config.rendezvous && !wanted) return;
   if (!config.rendezvous) config.rendezvous.emplace();
   RendezvousConfig& rendezvous = *config.rendezvous;
-  const auto milliseconds = [&value] { return std::chrono::milliseconds(std::stoi(value)); };
   rendezvous.coordinator.host = "127.0.0.1";
   if (key == "rdzv") rendezvous.coordinator.port = static_cast<std::uint16_t>(std::stoi(value));
   if (key == "nodes") {
@@ -68,19 +63,14 @@ void apply_to_rendezvous(LaunchConfig& config, const std::string& key, const std
     rendezvous.nodes_max = std::stoi(value.substr(value.find(':') + 1));
   }
   if (key == "node_rank") rendezvous.node_rank = std::stoi(value);
-  if (key == "join_ms") rendezvous.join_timeout = milliseconds();
-  if (key == "last_call_ms") rendezvous.last_call_timeout = milliseconds();
-  if (key == "coordinator_ms") rendezvous.coordinator_timeout = milliseconds();
-  if (key == "master") rendezvous.master = MasterChoice::kFixed;
+  if (key == "join_ms") rendezvous.join_timeout = std::chrono::milliseconds(std::stoi(value));
 }
 
 void apply(LaunchConfig& config, const std::string& key, const std::string& value) {
   if (key == "restarts") config.stopping.max_restarts = std::stoi(value);
   if (key == "timeout_ms")
     config.stopping.shutdown_timeout = std::chrono::milliseconds(std::stoi(value));
-  if (key == "port" || key == "master") {
-    config.store.master_port = static_cast<std::uint16_t>(std::stoi(value));
-  }
+  if (key == "port") config.store.master_port = static_cast<std::uint16_t>(std::stoi(value));
   if (key == "straggler_ms") {
     config.stopping.straggler_timeout = std::chrono::milliseconds(std::stoi(value));
   }
@@ -88,7 +78,6 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
   if (key == "finish_ms")
     config.stopping.finish_timeout = std::chrono::milliseconds(std::stoi(value));
   if (key == "log_max") config.log.bytes_max = std::stoull(value);
-  if (key == "role") config.workers.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));
   if (key == "tee") config.log.tee.all = static_cast<Streams>(std::stoi(value));
   if (key == "console" && value == "raw") config.log.console = Console::kRaw;

@@ -30,18 +30,6 @@ TEST_CASE("a stop signal reaches every worker as it is, and ddprun exits with 12
   }
 }
 
-TEST_CASE("two runs at once do not meet") {
-  TemporaryDirectory dir;
-  const std::string script =
-      "echo $MASTER_PORT > $DIR/port$NAME; while ! [ -s $DIR/port1 -a -s $DIR/port2 ]; "
-      "do sleep 0.01; done";
-  auto one = start(1, script, {}, {{"DIR", dir.path()}, {"NAME", "1"}});
-  auto two = start(1, script, {}, {{"DIR", dir.path()}, {"NAME", "2"}});
-  CHECK(one.wait().success());
-  CHECK(two.wait().success());
-  CHECK(content(dir.file("port1")) != content(dir.file("port2")));
-}
-
 TEST_CASE("a master port in use is one sentence, before anything starts") {
   TemporaryDirectory dir;
   auto holder = start(1, kAnnounce + "echo $MASTER_PORT > $DIR/port; exec sleep 1000", {},
@@ -53,14 +41,6 @@ TEST_CASE("a master port in use is one sentence, before anything starts") {
   CHECK_THAT(run.err(),
              ContainsSubstring("ddprun: error [NET-PORT] cannot listen on 127.0.0.1:" + port));
   CHECK(count(run.err(), "\n") == 1);
-}
-
-TEST_CASE("a master port that is given is the same in every round") {
-  const std::string port = std::to_string(free_port());
-  auto run = start(2, "echo $MASTER_PORT; [ $TORCHELASTIC_RESTART_COUNT = 1 ]",
-                   {"restarts=1", "port=" + port});
-  CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK(count(run.out(), port + "\n") >= 3);
 }
 
 TEST_CASE("a stranger that the round's store turns away is named once") {
@@ -214,16 +194,6 @@ TEST_CASE("a restart continues without log files where they cannot be made any m
   CHECK_THAT(run.err(), ContainsSubstring("| needle"));
 }
 
-TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {
-  TemporaryDirectory dir;
-  Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});
-  CHECK(missing.wait() == ExitStatus::exited(127));
-  CHECK_THAT(missing.err(), ContainsSubstring("error [EXEC] cannot run "));
-  CHECK_THAT(missing.err(), ContainsSubstring("/no/such/program"));
-  Command denied({AGENT_DRIVER, "2", "--", dir.path()});
-  CHECK(denied.wait() == ExitStatus::exited(126));
-}
-
 TEST_CASE("redirected output stays in TMPDIR, in the folder that the first line names") {
   for (const char* option : {"redirects=1", "tee=1"}) {
     TemporaryDirectory tmp;
@@ -258,15 +228,6 @@ TEST_CASE("nothing is left in TMPDIR, after success and after a failure without 
   CHECK(tmp.entries().empty());
   CHECK(start(2, "exit 1", {}, {{"TMPDIR", tmp.path()}}).wait() == ExitStatus::exited(1));
   CHECK(tmp.entries().empty());
-}
-
-TEST_CASE("the report names the log of the rank that failed, and quotes it") {
-  TemporaryDirectory logs;
-  auto run = start(2, "echo needle $RANK >&2; exit 5", {"redirects=3", "log=" + logs.path()});
-  CHECK(run.wait() == ExitStatus::exited(5));
-  CHECK_THAT(run.err(), ContainsSubstring("| needle "));
-  CHECK_THAT(run.err(), ContainsSubstring("  log       " + logs.path()));
-  CHECK_THAT(run.err(), ContainsSubstring("/stderr.log\n"));
 }
 
 TEST_CASE("a worker's error.json is in the report, and passed up with its code") {

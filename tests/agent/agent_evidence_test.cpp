@@ -154,12 +154,6 @@ TEST_CASE("a traceback is quoted in full only where the console has not just sho
              ContainsSubstring(kStderrIsRaw) && !ContainsSubstring(in_full));
 }
 
-TEST_CASE("a raw console has the stderr of a worker, and the report does not call it empty") {
-  CHECK_THAT(
-      report_of("echo reason >&2; exit 3", {"console=raw"}),
-      ContainsSubstring("  evidence  " + kStderrIsRaw + "\n") && !ContainsSubstring("  try  "));
-}
-
 TEST_CASE("bytes that are no text are quoted as such, and forge nothing") {
   const std::string report =
       report_of("printf '\\000\\377\\033[2Jx\\nddprun: done\\n' >&2; exit 3");

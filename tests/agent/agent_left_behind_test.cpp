@@ -115,17 +115,6 @@ TEST_CASE("a worker that fails: its helper gets SIGTERM, and the restart waits f
   CHECK_THAT(run.err(), ContainsSubstring(restarted(1, 1)));
 }
 
-TEST_CASE("a helper that outlives the grace gets SIGKILL, and its name is told") {
-  TemporaryDirectory dir;
-  auto run = start(1, helper_that("") + "exit 3", {"timeout_ms=200"}, {{"DIR", dir.path()}});
-  const pid_t helper = pid_in(dir.file("helper"));
-  CHECK(run.wait() == ExitStatus::exited(3));
-  CHECK_FALSE(alive(helper));
-  CHECK_THAT(run.err(), ContainsSubstring("(sh"));
-  const std::regex not_before_the_grace(" behind; sending SIGKILL ([2-9][0-9]{2} ms|[0-9.]+ s) ");
-  CHECK(std::regex_search(run.err(), not_before_the_grace));
-}
-
 namespace {
 
 /// Runs argv where the next pid is close to the highest, so that few later it is a low one.
@@ -156,30 +145,6 @@ TEST_CASE("what a worker left is named from the oldest to the youngest, also whe
   Command run(before_pids_wrap(driver(1, {"timeout_ms=300"}, script)), {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(3));
   CHECK_THAT(run.err(), ContainsSubstring("(sh"));
-}
-
-TEST_CASE("a stopped worker obeys the stop signal, long before the shutdown timeout") {
-  TemporaryDirectory dir;
-  auto run = start(2,
-                   "if [ $RANK = 0 ]; then " + kStay +
-                       "; fi; while ! [ -e $DIR/go ]; do sleep "
-                       "0.01; done; exit 3",
-                   {"timeout_ms=600000"}, {{"DIR", dir.path()}});
-  ::kill(pid_in(dir.file("0.0")), SIGSTOP);
-  Command touch({"touch", dir.file("go")});
-  CHECK(run.wait() == ExitStatus::exited(3));
-}
-
-TEST_CASE("the exit of a worker is reported as it was, not when its group was empty") {
-  TemporaryDirectory dir;
-  auto run = start(2,
-                   "if [ $RANK = 0 ]; then " + helper_that("") +
-                       "echo > $DIR/first; exit 3; fi; "
-                       "trap 'exit 4' TERM; until [ -e $DIR/first ]; do sleep 0.01; done; "
-                       "while :; do sleep 0.01; done",
-                   {"timeout_ms=300"}, {{"DIR", dir.path()}});
-  CHECK(run.wait() == ExitStatus::exited(3));
-  CHECK_THAT(run.err(), ContainsSubstring(report_of(0, 0)));
 }
 
 TEST_CASE("a second Ctrl-C kills what a worker left, at once") {

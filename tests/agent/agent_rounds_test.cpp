@@ -169,12 +169,6 @@ TEST_CASE("where worker 0 has the store, no process listens at the port it is to
   CHECK(run.wait() == ExitStatus::exited(1));
 }
 
-TEST_CASE("a worker that fails alone and is restarted is named all the same") {
-  auto run = start(1, "[ $TORCHELASTIC_RESTART_COUNT = 1 ]", {"restarts=1"});
-  CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK(count(run.err(), death_of(0, 0)) == 1);
-}
-
 TEST_CASE(
     "a stop signal that comes while workers are spawned ends those there and starts no more") {
   TemporaryDirectory dir;
@@ -198,18 +192,6 @@ TEST_CASE("a worker that ddprun stopped is never blamed, however it ends") {
   CHECK(run.wait() == ExitStatus::exited(4));
   CHECK_THAT(run.err(), !ContainsSubstring("exit code 66"));
   CHECK_THAT(run.err(), !ContainsSubstring("| innocent"));
-}
-
-TEST_CASE("a rank that ends with 0 early changes nothing for the others") {
-  TemporaryDirectory dir;
-  auto run = start(
-      2, "[ $RANK = 0 ] && exit 0; " + kAnnounce + "while ! [ -e $DIR/end ]; do sleep 0.01; done",
-      {}, {{"DIR", dir.path()}});
-  const pid_t late = pid_in(dir.file("1.0"));
-  CHECK(alive(late));
-  Command touch({"touch", dir.file("end")});
-  CHECK(touch.wait().success());
-  CHECK(run.wait() == ExitStatus::exited(0));
 }
 
 TEST_CASE("the store of a failed round is closed before the next round starts") {

@@ -23,19 +23,6 @@ TEST_CASE("a worker that ignores SIGTERM gets SIGKILL after the shutdown timeout
   CHECK_FALSE(alive(pid_in(dir.file("0.0"))));
 }
 
-TEST_CASE("the second Ctrl-C kills at once") {
-  TemporaryDirectory dir;
-  auto run = start(1, "trap '' INT; " + kAnnounce + "while :; do sleep 1; done", {},
-                   {{"DIR", dir.path()}});
-  const pid_t worker = pid_in(dir.file("0.0"));
-  run.signal(SIGINT);
-  REQUIRE(run.says(kPressAgain));
-  CHECK(alive(worker));
-  run.signal(SIGINT);
-  CHECK(run.wait() == ExitStatus::exited(130));
-  CHECK_FALSE(alive(worker));
-}
-
 TEST_CASE("a second SIGHUP, as a terminal that closes sends it, leaves workers time to save") {
   TemporaryDirectory dir;
   const auto before = ::signal(SIGHUP, SIG_DFL);
@@ -118,23 +105,6 @@ TEST_CASE("a stop while what a failed worker left is ended: no restart, its code
   CHECK_THAT(run.err(), ContainsSubstring(kFirstFailure));
 }
 
-TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the workers") {
-  TemporaryDirectory dir;
-  // By a shell: this process has noted at its first start what it ignores.
-  Argv argv{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
-  const Argv agent = driver(1, {}, kAnnounce + "while ! [ -e $DIR/end ]; do sleep 0.01; done");
-  argv.insert(argv.end(), agent.begin(), agent.end());
-  Command run(argv, {{"DIR", dir.path()}});
-  const pid_t worker = pid_in(dir.file("0.0"));
-  run.signal(SIGHUP);
-  ::kill(worker, SIGHUP);
-  run.signal(SIGWINCH);
-  CHECK(alive(worker));
-  Command touch({"touch", dir.file("end")});
-  CHECK(touch.wait().success());
-  CHECK(run.wait() == ExitStatus::exited(0));
-}
-
 TEST_CASE("a stop counts the ranks that it ended, not those that had ended before") {
   TemporaryDirectory dir;
   auto run = start(2, kAnnounce + "[ $RANK = 0 ] || exec sleep 1000", {}, {{"DIR", dir.path()}});
@@ -144,18 +114,6 @@ TEST_CASE("a stop counts the ranks that it ended, not those that had ended befor
   run.signal(SIGTERM);
   CHECK(run.wait() == ExitStatus::exited(143));
   CHECK_THAT(run.err(), ContainsSubstring("note [STOP] 1 rank gone "));
-}
-
-TEST_CASE("SIGUSR1 passes to every worker once, and the run continues") {
-  TemporaryDirectory dir;
-  auto run =
-      start(2, "trap 'echo usr1; exit 0' USR1; " + kAnnounce + "while :; do sleep 0.01; done", {},
-            {{"DIR", dir.path()}});
-  (void)pid_in(dir.file("0.0"));
-  (void)pid_in(dir.file("1.0"));
-  run.signal(SIGUSR1);
-  CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK(run.out() == "usr1\nusr1\n");
 }
 
 TEST_CASE("a worker that is stopped ends at once, not with SIGKILL after the shutdown timeout") {
@@ -178,19 +136,6 @@ TEST_CASE("kill -9 of a worker is reported with an unknown sender, and 137") {
   CHECK_THAT(run.err(), ContainsSubstring("error [W-KILLED] rank 1 (local 1, pid " +
                                           std::to_string(worker) + ")"));
   CHECK_THAT(run.err(), ContainsSubstring("received SIGKILL" + kSenderUnknown));
-}
-
-TEST_CASE("kill -9 of a worker with a budget: who died how, restart 1 of 3, round 2") {
-  TemporaryDirectory dir;
-  auto run = start(2, kAnnounce + "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000",
-                   {"restarts=3"}, {{"DIR", dir.path()}});
-  const pid_t worker = pid_in(dir.file("0.0"));
-  (void)pid_in(dir.file("1.0"));
-  ::kill(worker, SIGKILL);
-  CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK_THAT(run.err(), ContainsSubstring("warning [W-KILLED] rank 0 (local 0, pid " +
-                                          std::to_string(worker) + ")"));
-  CHECK_THAT(run.err(), ContainsSubstring(restarted(1, 3) + "\n"));
 }
 
 TEST_CASE("kill -9 of ddprun leaves no worker") {

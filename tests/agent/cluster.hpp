@@ -37,18 +37,11 @@ class Cluster {
     return *agents_.back();
   }
 
-  [[nodiscard]] Command& agent(std::size_t index) { return *agents_.at(index); }
-  [[nodiscard]] Command& daemon() { return *daemon_; }
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string file(const std::string& name) const { return dir_.file(name); }
-  [[nodiscard]] const TemporaryDirectory& directory() const { return dir_; }
   /// Whether a worker comes to write a whole line into this file.
   [[nodiscard]] bool has_line(const std::string& name) const {
     return wait_until([&] { return content(file(name)).find('\n') != std::string::npos; });
-  }
-  [[nodiscard]] std::string line(const std::string& name) const {
-    REQUIRE(has_line(name));
-    return content(file(name));
   }
   /// The daemon again, on the same port.
   void start_daemon(int port) {

@@ -109,6 +109,8 @@ def agent_terminated_below_minimum(cluster: Cluster):
     cluster.wait_for_round(agents)
     agents[1].send(signal.SIGTERM)
     cluster.end_all(143)
+    for agent in agents:
+        expect("SIGTERM from " in agent.text(), f"{agent.name} does not say who sent it")
 
 
 @case("SIGSTOP to an agent: lost at the silence limit, rejoins after SIGCONT")

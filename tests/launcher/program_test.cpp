@@ -123,45 +123,6 @@ TEST_CASE("a mistake is quoted without its line ends and escapes") {
   }
 }
 
-TEST_CASE("the node that the endpoint names runs the coordinator, the others join it") {
-  const std::string port = std::to_string(free_port());
-  const Words words{DDPRUN_PROGRAM,
-                    "--nnodes=2",
-                    "--nproc-per-node=2",
-                    "--rdzv-backend=c10d",
-                    "--rdzv-endpoint=127.0.0.1:" + port,
-                    "sh",
-                    "-c",
-                    "echo $RANK/$WORLD_SIZE node $GROUP_RANK/$GROUP_WORLD_SIZE"};
-  Command first(words, {});
-  Command second(words, {});
-  CHECK(first.wait().shell_code() == 0);
-  CHECK(second.wait().shell_code() == 0);
-  for (const char* rank : {"0/4 node 0/2", "1/4 node 0/2", "2/4 node 1/2", "3/4 node 1/2"}) {
-    CHECK_THAT(first.out() + second.out(), ContainsSubstring(rank));
-  }
-  const std::string said = first.err() + second.err();
-  CHECK(said.find("(this node)") == said.rfind("(this node)"));
-}
-
-TEST_CASE("two agents find each other by one list of hosts, the first one started last") {
-  const std::string port = std::to_string(free_port());
-  const auto node = [&port](const std::string& rank) {
-    return Words{DDPRUN_PROGRAM,
-                 "--node-rank=" + rank,
-                 "--hosts=localhost:" + port + ",localhost:1",
-                 "sh",
-                 "-c",
-                 "echo $RANK/$WORLD_SIZE node $GROUP_RANK"};
-  };
-  Command second(node("1"), {});
-  Command first(node("0"), {});
-  CHECK(first.wait().shell_code() == 0);
-  CHECK(second.wait().shell_code() == 0);
-  CHECK(first.out() == "0/2 node 0\n");
-  CHECK(second.out() == "1/2 node 1\n");
-}
-
 TEST_CASE("one node waits for a coordinator that another program runs, and names it at the end") {
   const auto alone = ddprun_with({"--rdzv-backend=c10d",
                                   "--rdzv-endpoint=127.0.0.1:" + std::to_string(free_port()),
@@ -224,18 +185,6 @@ TEST_CASE("an error file that is a FIFO without a reader does not hold a refusal
   const auto refused = ddprun_with({"--nnodes=0", "W"}, {{"TORCHELASTIC_ERROR_FILE", fifo}});
   CHECK(refused.code == 2);
   CHECK_THAT(refused.err, ContainsSubstring("ddprun: warning [ERROR-FILE] cannot write " + fifo));
-}
-
-TEST_CASE("programs that are not Python run with and without --no-python, from PATH too") {
-  for (const Words& words : {Words{"--no-python", "/bin/echo", "hi"}, Words{"/bin/echo", "hi"},
-                             Words{"--no-python", "echo", "hi"}, Words{"echo", "hi"}}) {
-    Words line{"--nproc-per-node=2"};
-    line.insert(line.end(), words.begin(), words.end());
-    const auto run = ddprun_with(line);
-    INFO(run.err);
-    CHECK(run.code == 0);
-    CHECK(run.out == "hi\nhi\n");
-  }
 }
 
 TEST_CASE("a link called torchrun is torchrun: its messages, and no word is a command") {
@@ -326,30 +275,6 @@ TEST_CASE("a script without the permission to execute it is told what to try") {
   const auto refused = ddprun_with({"--no-python", script});
   CHECK(refused.code == 126);
   CHECK_THAT(refused.err, ContainsSubstring(kTryChmod));
-}
-
-TEST_CASE("what follows the program is its own, double dashes and launcher options included") {
-  const auto run = ddprun_with({"echo", "--", "--nnodes", "3", "-m", "--help"});
-  CHECK(run.code == 0);
-  CHECK(run.out == "-- --nnodes 3 -m --help\n");
-}
-
-TEST_CASE("macros in arguments become the local rank, two dollars become one") {
-  const auto run =
-      ddprun_with({"echo", "${local_rank}", "$local_rank", "${x}", "a$$b", "$local_rank_x", "$"});
-  CHECK(run.out == "0 0 ${x} a$b $local_rank_x $\n");
-}
-
-TEST_CASE("the exit code is the failing worker's own") {
-  CHECK(ddprun_with({"sh", "-c", "exit 3"}).code == 3);
-  CHECK(ddprun_with({"sh", "-c", "kill -KILL $$$$"}).code == 137);
-}
-
-TEST_CASE("an unused option costs one line, and the run continues") {
-  const auto run = ddprun_with({"--rdzv-id=foo", "--rdzv-conf=zap=1", "echo", "hi"});
-  CHECK(run.code == 0);
-  CHECK_THAT(run.err, ContainsSubstring("ddprun: note: --rdzv-id not used"));
-  CHECK_THAT(run.err, ContainsSubstring("ddprun: warning: --rdzv-conf has unknown keys: zap"));
 }
 
 TEST_CASE("ddprun explain tells of a run's log directory, and refuses one without events") {

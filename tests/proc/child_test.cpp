@@ -34,13 +34,6 @@ TEST_CASE("a worker's exit(9) and its death by SIGKILL are told apart") {
   CHECK(status_of(probe("raise", "9")) == ExitStatus::signaled(SIGKILL));
 }
 
-TEST_CASE("every exit code of a worker arrives as it is") {
-  for (int code = 0; code < 256; ++code) {
-    CHECK(status_of(probe("exit", std::to_string(code))) == ExitStatus::exited(code));
-  }
-  CHECK(children() == 0);
-}
-
 TEST_CASE("exits are learned although ddprun was started with SIGCHLD ignored") {
   const pid_t process = ::fork();
   if (process == 0) {

@@ -71,11 +71,6 @@ TEST_CASE("hidden devices do not count") {
   CHECK_FALSE(inspect_machine(std::string{"-1"}).has_device);
 }
 
-TEST_CASE("the source address for loopback is loopback") {
-  CHECK(local_address_towards({"127.0.0.1", 29500}) == "127.0.0.1");
-  CHECK(local_address_towards({"127.0.0.1", 0}) == "127.0.0.1");
-}
-
 TEST_CASE("a MASTER_ADDR that does not resolve is named") {
   try {
     (void)local_address_towards({"no-such-host.invalid", 29500});
@@ -101,21 +96,4 @@ TEST_CASE("the first lines name the model, the devices and the global batch size
         "2 ranks on cpu (gloo, 1 thread each), global batch 128, 780 steps, seed 0");
   CHECK(final_sentence(780, {1.1, 0.6772, 0.9, 0.97}) ==
         "final: step 780, test accuracy 67.72 % (top-3 90.00 %, top-5 97.00 %)");
-}
-
-TEST_CASE("the costs of checkpoints are told as seconds") {
-  CheckpointCosts costs;
-  costs.saved = 12;
-  costs.waited = std::chrono::microseconds(81'400);
-  costs.beside = std::chrono::seconds(2);
-  CHECK(checkpoints_sentence(costs) ==
-        "checkpoints: 12 saved; training waited 0.081 s, 2.000 s of processor time beside it");
-}
-
-TEST_CASE("numbers have thousands separators") {
-  CHECK(grouped(0) == "0");
-  CHECK(grouped(999) == "999");
-  CHECK(grouped(1000) == "1,000");
-  CHECK(grouped(176402) == "176,402");
-  CHECK(grouped(11173962) == "11,173,962");
 }

@@ -85,21 +85,6 @@ TEST_CASE("a run without steps and a step beyond the end are handled") {
   CHECK_THAT(bar_line({500, 390, 9, 2, 0, 0, 0, 0}, {}, 80), ContainsSubstring("100%"));
 }
 
-TEST_CASE("plain lines name phase, step and all means") {
-  CHECK(plain_line(row_of(Phase::kTrain), 390) ==
-        "train step 120/390 epoch 0.31 loss 1.5321 top1 45.12% top3 70.00% top5 90.00% lr 0.2000 "
-        "1203 img/s 12.3 s");
-  CHECK(plain_line(row_of(Phase::kTest), 390) ==
-        "test step 120/390 epoch 0.31 loss 1.5321 top1 45.12% top3 70.00% top5 90.00% 12.3 s");
-}
-
-TEST_CASE("durations are formatted like a clock") {
-  CHECK(clock_text(7s) == "0:07");
-  CHECK(clock_text(754s) == "12:34");
-  CHECK(clock_text(3723s) == "1:02:03");
-  CHECK(clock_text(-5s) == "0:00");
-}
-
 TEST_CASE("without a terminal the output is plain lines without control characters") {
   Screen screen;
   Console console(screen.options(Kind::kPlain));

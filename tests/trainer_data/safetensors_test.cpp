@@ -80,14 +80,6 @@ TEST_CASE(
   CHECK(order == "dbeca");
 }
 
-TEST_CASE("every element type has the size in its name") {
-  CHECK(dtype_name(DType::kBF16) == "BF16");
-  CHECK(dtype_bytes(DType::kBF16) == 2);
-  CHECK(dtype_name(DType::kF8E5M2) == "F8_E5M2");
-  CHECK(dtype_bytes(DType::kI64) == 8);
-  CHECK(dtype_bytes(DType::kBool) == 1);
-}
-
 TEST_CASE("inconsistent tensors are not written") {
   const std::array<std::byte, 8> bytes{};
   const auto refused = [](std::vector<TensorView> tensors) {

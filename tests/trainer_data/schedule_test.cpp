@@ -83,9 +83,3 @@ TEST_CASE("every schedule gives a usable rate for every length, even the shortes
     }
   }
 }
-
-TEST_CASE("each schedule has a unique name") {
-  CHECK(schedule_names() ==
-        std::vector<std::string>{"constant", "multi-step", "cosine", "one-cycle", "warmup-linear"});
-  CHECK(schedule_kinds().size() == schedule_names().size());
-}
