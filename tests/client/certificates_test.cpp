@@ -41,21 +41,6 @@ struct CertifiedScene {
 
 }  // namespace
 
-TEST_CASE("with certificates of one CA a link carries messages in both directions") {
-  for (const std::string host : {"", "localhost"}) {
-    CAPTURE(host);
-    CertifiedScene scene(host);
-    SealedPeer peer(scene.accept(), tls_by(scene.ca.issue()));
-    scene.agent->send(1, Beat{});
-    REQUIRE(peer.connect());
-    CHECK(peer.receive(4) == "DDPR");
-    const std::string beat = frame(encode(Beat{}));
-    CHECK(peer.receive(beat.size()) == beat);
-    peer.say(Done{3, "over"});
-    CHECK(scene.agent.next<Incoming>().message == Message(Done{3, "over"}));
-  }
-}
-
 TEST_CASE("a coordinator with a wrong certificate is named with the cause, and told nothing") {
   TestCa other("other CA");
   struct Case {
@@ -126,11 +111,4 @@ TEST_CASE("a coordinator that has moved has to name where it is now, and at the 
   CHECK(connects(2, "localhost", "DNS:localhost"));
   CHECK(connects(3, "127.0.0.1", "DNS:node0"));
   CHECK_FALSE(connects(4, "localhost", "DNS:node0"));
-}
-
-TEST_CASE("a coordinator that ends before its certificate has come is tried again") {
-  CertifiedScene scene;
-  scene.accept().close();
-  CHECK_THAT(scene.agent.next<LinkDown>().evidence,
-             ContainsSubstring("before it proved whose its certificate is"));
 }

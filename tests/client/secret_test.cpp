@@ -32,18 +32,6 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("with the secret on both sides a link carries messages in both directions") {
-  Scene scene;
-  SealedPeer peer(scene.accept(), secret_of('a'));
-  scene.agent->send(1, Beat{});
-  REQUIRE(peer.connect());
-  CHECK(peer.receive(4) == "DDPR");
-  const std::string beat = frame(encode(Beat{}));
-  CHECK(peer.receive(beat.size()) == beat);
-  peer.say(Done{3, "over"});
-  CHECK(scene.agent.next<Incoming>().message == Message(Done{3, "over"}));
-}
-
 TEST_CASE(
     "nothing but a hello of TLS is sent before the peer has proved that it knows the secret") {
   Scene scene;
@@ -103,17 +91,6 @@ TEST_CASE("a port that a stranger has taken ends no run: done in clear is no mes
     CHECK_FALSE(scene.agent.next<LinkDown>().evidence.empty());
   }
   CHECK(scene.agent.heard_nothing_more());
-}
-
-TEST_CASE("a changed record from the coordinator ends the link, and nothing of it is believed") {
-  Scene scene;
-  SealedPeer peer(scene.accept(), secret_of('a'));
-  REQUIRE(peer.connect());
-  peer.say(Beat{});
-  scene.agent.next<Incoming>();
-  peer.peer().send(std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'));
-  CHECK_THAT(scene.agent.next<LinkDown>().evidence,
-             Catch::Matchers::StartsWith(scene.address() + ": TLS: "));
 }
 
 TEST_CASE("a coordinator that ends in the middle of a handshake is tried again") {

@@ -27,22 +27,6 @@ ServerOptions with_certificates(TestCa& ca) {
 
 }  // namespace
 
-TEST_CASE("agents with certificates of the coordinator's CA form rounds, of any run") {
-  TestCa ca;
-  LiveCoordinator coordinator(with_certificates(ca));
-  for (const std::string run : {"run", "other"}) {
-    CAPTURE(run);
-    SealedAgent first(coordinator.port(), tls_by(ca.issue()), kHere);
-    first.join(hello_of(run, "a", 2));
-    first.await<protocol::Waiting>();
-    SealedAgent second(coordinator.port(), tls_by(ca.issue()), kHere);
-    second.join(hello_of(run, "b", 2));
-    CHECK(second.await<protocol::StartRound>().group_size == 2);
-    CHECK(first.await<protocol::StartRound>().group_size == 2);
-  }
-  CHECK(rejected(coordinator) == 0);
-}
-
 TEST_CASE("a stranger without a certificate of the CA is refused, counted and logged once") {
   TestCa ca;
   TestCa other("other CA");
@@ -86,26 +70,4 @@ TEST_CASE("an agent in clear is told that it lacks a certificate, and learns no 
   CHECK(agent.closed());
   CHECK(eventually([&] { return rejected(coordinator) == 1; }));
   CHECK_THAT(coordinator.log(), ContainsSubstring("an agent without a certificate"));
-}
-
-TEST_CASE("an agent with certificates is no agent of a coordinator with a secret") {
-  TestCa ca;
-  ServerOptions options;
-  options.secret = secret_of('a');
-  LiveCoordinator coordinator(options);
-  SealedAgent agent(coordinator.port(), tls_by(ca.issue()), kHere);
-  CHECK_FALSE(agent.connect());
-  CHECK(eventually([&] { return rejected(coordinator) == 1; }));
-}
-
-TEST_CASE("a coordinator whose files cannot be used does not start, and names the file") {
-  TestCa ca;
-  ServerThread thread;
-  ServerOptions options;
-  options.certificates = ca.issue();
-  options.certificates->key = ca.issue().key;
-  Server server(thread.executor(), thread.listen(), options);
-  const auto started = server.start();
-  REQUIRE_FALSE(started.has_value());
-  CHECK_THAT(started.error().sentence, ContainsSubstring(kNotTheKeyOf));
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tests/coordinator/live.hpp"
-#include "tests/support/descriptor_limit.hpp"
 
 using namespace ddprun;
 using namespace ddprun::coordinator;
@@ -24,10 +23,6 @@ boost::json::value status_of(std::uint16_t port) {
   const auto body = text.find("\r\n\r\n");
   REQUIRE(body != std::string::npos);
   return boost::json::parse(text.substr(body + 4));
-}
-
-std::size_t store_clients(std::uint16_t port) {
-  return status_of(port).at("store").at("connections").to_number<std::size_t>();
 }
 
 /// Of the process that holds the coordinator and its clients.
@@ -71,23 +66,6 @@ TEST_CASE("agents of torchrun are sent away where one run is served, its workers
   Client worker(coordinator.port());
   const std::string set = requests::set("k", "v") + requests::compare_set("k", "v", "w");
   CHECK(worker.ask(hello + set, 13) == requests::u32(1) + requests::text("w"));
-}
-
-TEST_CASE("a client that half-closes after its requests gets all replies") {
-  LiveCoordinator coordinator;
-  Client client(coordinator.port());
-  client.send(requests::validate() + requests::add("n", 1) + requests::ping(2));
-  client.finish_sending();
-  CHECK(client.receive(64) == requests::i64(1) + requests::u32(2));
-}
-
-TEST_CASE("foreign protocols on the port are closed without a reply") {
-  LiveCoordinator coordinator;
-  for (const char* noise : {"SSH-2.0-x\r\n", "\x17\x03\x03\x02", "DDPX", "GEX"}) {
-    Client stranger(coordinator.port());
-    stranger.send(noise);
-    CHECK(stranger.closed());
-  }
 }
 
 TEST_CASE("agents are recognized however their first bytes are split") {
@@ -219,19 +197,4 @@ TEST_CASE("a browser gets a page, an invalid request its error code") {
   half.send("GET /status HTTP/1.1\r\n\r\n");
   half.finish_sending();
   CHECK_THAT(half.receive(4096), ContainsSubstring("200 OK"));
-}
-
-TEST_CASE("thousands of store clients connect and disconnect through the port") {
-  const DescriptorLimit both_ends(5000);
-  LiveCoordinator coordinator;
-  {
-    std::vector<Client> clients;
-    for (int count = 0; count < 2000; ++count) {
-      clients.emplace_back(coordinator.port());
-      clients.back().send(requests::validate() + requests::ping(7));
-    }
-    for (Client& client : clients) REQUIRE(client.receive(4) == requests::u32(7));
-    CHECK(store_clients(coordinator.port()) == 2000);
-  }
-  CHECK(eventually([&] { return store_clients(coordinator.port()) == 0; }));
 }

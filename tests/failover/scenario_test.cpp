@@ -92,55 +92,6 @@ TEST_CASE("the root is told to leave: all others are in the next round within 10
   }
 }
 
-TEST_CASE("the root is told to leave, and too few are left: the run ends on all nodes") {
-  const auto world = running(quiet(3, 3, 3));
-  world->signal_agent(0, SIGTERM);
-  const auto ended = [&world] { return world->agents_alive() == 0; };
-  REQUIRE(world->run_until(ended, seconds(5)));
-  for (const int host : {0, 1, 2}) CHECK(world->end_of(host)->exit_code == 143);
-}
-
-TEST_CASE("the root's successor is killed 10 ms after it: the rest continues") {
-  const auto world = running(quiet(5, 1, 5));
-  world->kill_agent(0, "is killed");
-  world->run_for(milliseconds(10));
-  world->kill_agent(1, "is killed");
-  CHECK(run_together(*world, {2, 3, 4}, 1, 2 * kSilence + seconds(1)));
-  CHECK(world->lineage().restarts() == 0);
-}
-
-TEST_CASE("the root's host loses its power: the others continue after the silence limit") {
-  const auto world = running(quiet(4, 1, 4));
-  world->power_off(0);
-  CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
-}
-
-TEST_CASE("two nodes, and the root is killed: the refusal lets the other one continue") {
-  const auto world = running(quiet(2, 1, 2));
-  world->kill_agent(0, "is killed");
-  CHECK(run_together(*world, {1}, 1, milliseconds(100)));
-}
-
-TEST_CASE(
-    "two nodes, and the root's host is silent: the other one stops and says what would help") {
-  const auto world = running(quiet(2, 1, 2));
-  world->power_off(0);
-  const auto ended = [&world] { return !world->agent_lives(1) && world->end_of(1); };
-  REQUIRE(world->run_until(ended, seconds(15)));
-  CHECK(world->end_of(1)->exit_code == kExitCoordinatorLost);
-  CHECK_THAT(world->end_of(1)->text, ContainsSubstring("ddprun-rdzvd"));
-}
-
-TEST_CASE("a partition: the majority continues, the coordinator's minority stops its workers") {
-  const auto world = running(quiet(5, 1, 5));
-  world->split({0, 1});
-  CHECK(run_together(*world, {2, 3, 4}, 1, kSilence + seconds(1)));
-  world->run_for(seconds(2));
-  CHECK(!world->works(0));
-  world->run_for(world->options().coordinator_timeout);
-  CHECK(!world->works(1));
-}
-
 TEST_CASE("after a partition has healed all are in one round again") {
   const auto world = running(quiet(5, 1, 5));
   world->split({0, 1});
@@ -149,24 +100,6 @@ TEST_CASE("after a partition has healed all are in one round again") {
   CHECK(run_together(*world, {0, 1, 2, 3, 4}, 1, 3 * kSilence));
   CHECK(world->lineage().restarts() == 0);
   succeed(*world);
-}
-
-TEST_CASE("the root is suspended for less than the silence limit: nothing happens") {
-  const auto world = running(quiet(3, 1, 3));
-  world->pause(0);
-  world->run_for(kSilence / 2);
-  world->resume(0);
-  world->run_for(3 * kSilence);
-  CHECK(world->round_at(1) == 1);
-  CHECK(world->runs_round(1));
-}
-
-TEST_CASE("the root is suspended, another node takes over, and the root's agent joins it later") {
-  const auto world = running(quiet(4, 1, 4));
-  world->pause(0);
-  CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
-  world->resume(0);
-  CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
 }
 
 TEST_CASE("too few remain without the suspended root: the round continues, and is whole with it") {
@@ -242,14 +175,6 @@ TEST_CASE("a partition below MIN: no rank is stopped until it heals, whichever s
     }
     succeed(*world);
   }
-}
-
-TEST_CASE("a root that is started again sends its agents to the one that took over") {
-  const auto world = running(quiet(4, 1, 4));
-  world->kill_agent(0, "is killed");
-  REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
-  world->start_agent(0);
-  CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(2)));
 }
 
 TEST_CASE("the root's host loses its power twice: each time it finds the run when it is back") {
@@ -353,13 +278,6 @@ TEST_CASE("a leader that was deposed takes over again later") {
   CHECK(run_together(*world, {1, 3}, round, 2 * kSilence));
 }
 
-TEST_CASE("a spare takes the place of the root") {
-  const auto world = running(quiet(4, 3, 3));
-  CHECK(!world->works(3));
-  world->kill_agent(0, "is killed");
-  CHECK(run_together(*world, {1, 2, 3}, 1, seconds(2)));
-}
-
 TEST_CASE("a node that comes while another takes over gets a place") {
   const auto world = running(quiet(4, 1, 4));
   world->kill_agent(3, "is killed");
@@ -370,21 +288,6 @@ TEST_CASE("a node that comes while another takes over gets a place") {
   world->run_for(milliseconds(500));
   world->start_agent(0);
   CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(5)));
-}
-
-TEST_CASE("the root is killed as the run forms, in its last call, or as a round starts") {
-  for (const int after_ms : {5, 30, 61, 66, 75}) {
-    World world(quiet(3, 3, 3));
-    for (int host = 0; host < 3; ++host) {
-      world.start_agent(host);
-      world.run_for(milliseconds(20));
-    }
-    world.run_for(milliseconds(after_ms));
-    world.kill_agent(0, "is killed");
-    world.run_for(milliseconds(300));
-    world.start_agent(0);
-    CHECK(run_together(world, {0, 1, 2}, 0, seconds(12)));
-  }
 }
 
 // Before the coordinator has said a word since, its loss may be the cause.
@@ -413,18 +316,6 @@ TEST_CASE("the root is killed while a restart is delayed: that one is counted, o
   world->kill_agent(0, "is killed");
   CHECK(run_together(*world, {1, 2}, last, seconds(30)));
   CHECK(world->lineage().restarts() == before + 1);
-}
-
-TEST_CASE("the root is killed as the last ranks succeed: no agent reports a failure") {
-  for (const int after_ms : {0, 1, 2, 3, 4, 6}) {
-    const auto world = running(quiet(3, 1, 3));
-    world->finish();
-    world->run_for(milliseconds(100 + after_ms));
-    world->kill_agent(0, "is killed");
-    const auto ended = [&world] { return world->agents_alive() == 0; };
-    REQUIRE(world->run_until(ended, seconds(40)));
-    for (const int host : {1, 2}) CHECK(world->end_of(host)->exit_code == 0);
-  }
 }
 
 /// Four nodes whose ranks survive (--restart=failed), and have said so.

@@ -198,11 +198,6 @@ class Program(unittest.TestCase):
             self.assertEqual(text.returncode, 1)
             self.assertEqual(text.stderr, f"ddprun-rdzvd: {kCannotWriteOutput}\n")
 
-    def test_the_version_is_one_line(self):
-        text = run("--version")
-        self.assertEqual(text.returncode, 0)
-        self.assertRegex(text.stdout, r"^ddprun-rdzvd \d+\.\d+\.\d+\n$")
-
     def test_help_names_every_limit(self):
         text = run("--help")
         self.assertEqual(text.returncode, 0)

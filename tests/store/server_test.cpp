@@ -14,16 +14,6 @@ using namespace ddprun::store;
 using namespace ddprun::store::requests;
 using namespace ddprun::test;
 
-TEST_CASE("a client is answered over a socket, byte by byte or all at once") {
-  LiveServer server;
-  Client client(server.port());
-  const std::string talk = validate() + ping(1) + set("k", "v") + get("k");
-  const std::string replies = u32(1) + text("v");
-  for (const char one : talk) client.send({&one, 1});
-  CHECK(client.receive(replies.size()) == replies);
-  CHECK(connect(server.port()).ask(get("k") + add("n", 5), 17) == text("v") + i64(5));
-}
-
 TEST_CASE("a value of 8 MiB is stored and returned, next to small requests") {
   LiveServer server;
   std::string value(8 << 20, '\0');
@@ -32,15 +22,6 @@ TEST_CASE("a value of 8 MiB is stored and returned, next to small requests") {
   std::thread sender([&] { client.send(set("k", value) + get("k") + ping(9)); });
   CHECK(client.receive(value.size() + 12) == text(value) + u32(9));
   sender.join();
-}
-
-TEST_CASE("a blocked client is woken from another connection") {
-  LiveServer server;
-  Client waiter = connect(server.port());
-  waiter.send(wait({"k"}));
-  CHECK(waiter.silent());
-  connect(server.port()).send(set("k", "v"));
-  CHECK(waiter.receive(1) == hex("00"));
 }
 
 TEST_CASE("the store tells who waits for which key, the rarest key first") {
