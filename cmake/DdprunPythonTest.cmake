@@ -44,3 +44,15 @@ function(ddprun_python_test name script)
     ABSENT "no Python with torch: run scripts/setup --torch or set DDPRUN_PYTHON_TORCH")
   set_property(TEST ${name} APPEND PROPERTY LABELS torch)
 endfunction()
+
+# ddprun_parity_test(NAME script.py [ARGS ...] [TIMEOUT seconds] [LABELS ...]): the same with each
+# torch, for what is compared with torch itself. Where the newest one is there, the pinned one is
+# `long`: the releases differ in little, and torchrun takes seconds for each comparison.
+function(ddprun_parity_test name script)
+  foreach(interpreter DDPRUN_PYTHON_TORCH DDPRUN_PYTHON_TORCH_NEXT)
+    ddprun_python_test("${name} (${interpreter})" ${script} ${ARGN} PYTHON ${${interpreter}})
+  endforeach()
+  if(DDPRUN_PYTHON_TORCH_NEXT)
+    set_property(TEST "${name} (DDPRUN_PYTHON_TORCH)" APPEND PROPERTY LABELS long)
+  endif()
+endfunction()
