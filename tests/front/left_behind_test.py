@@ -98,7 +98,7 @@ class LeftBehind(unittest.TestCase):
                   "until [ -e $DIR/deaf ]; do sleep 0.01; done; exit 3")
         with self.run_of(script, ["--shutdown-timeout=1"], ranks=1) as run:
             self.check(run, 3)
-            self.assertIn("behind; sending SIGKILL", run.text())
+            self.assertRegex(run.text(), r"\(sh.*behind; sending SIGKILL")
 
     def test_a_fork_loop(self):
         for what, end in itertools.product(("fork-loop", "fork-loop-in-sessions"), (0, 3)):
