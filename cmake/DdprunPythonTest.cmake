@@ -15,11 +15,23 @@ foreach(pair "DDPRUN_PYTHON_TORCH=.venv" "DDPRUN_PYTHON_TORCH_NEXT=.venv-2.15")
 endforeach()
 
 find_program(DDPRUN_PYTHON3 python3 DOC "Python 3 without torch, for tests of programs")
+# A shim, as pyenv has it, starts a shell before the interpreter, for each test and for each worker
+# in Python.
+set(behind_shim "")
+if(DDPRUN_PYTHON3)
+  execute_process(COMMAND ${DDPRUN_PYTHON3} -c "import sys; print(sys.executable)"
+    OUTPUT_VARIABLE interpreter OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT interpreter STREQUAL DDPRUN_PYTHON3)
+    set(DDPRUN_PYTHON3 ${interpreter})
+    cmake_path(GET interpreter PARENT_PATH behind_shim)
+  endif()
+endif()
 
-# ddprun_script_test(NAME script.py [ARGS ...] [TIMEOUT seconds] [LABELS ...]): any Python 3
-# runs the script, which skips itself with exit code 77.
+# ddprun_script_test(NAME script.py [ARGS ...] [TIMEOUT seconds] [COST seconds] [LABELS ...]): any
+# Python 3 runs the script, which skips itself with exit code 77. COST: it takes long; CTest starts
+# such a test before others, so that none runs alone at the end.
 function(ddprun_script_test name script)
-  cmake_parse_arguments(TEST "" "PYTHON;ABSENT;TIMEOUT" "ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "" "PYTHON;ABSENT;TIMEOUT;COST" "ARGS;LABELS" ${ARGN})
   if(NOT TEST_ABSENT)
     set(TEST_PYTHON ${DDPRUN_PYTHON3})
     set(TEST_ABSENT "no python3")
@@ -35,6 +47,13 @@ function(ddprun_script_test name script)
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
     SKIP_RETURN_CODE 77)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${DDPRUN_TEST_TURN})
+  if(TEST_COST)
+    set_property(TEST ${name} PROPERTY COST ${TEST_COST})
+  endif()
+  if(behind_shim AND TEST_PYTHON STREQUAL DDPRUN_PYTHON3)
+    set_property(TEST ${name} PROPERTY ENVIRONMENT_MODIFICATION
+      "PATH=path_list_prepend:${behind_shim}")
+  endif()
 endfunction()
 
 # ddprun_python_test(NAME script.py PYTHON interpreter [ARGS ...] [TIMEOUT seconds] [LABELS ...]):
