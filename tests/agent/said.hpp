@@ -31,10 +31,6 @@ inline ReceivedSignal from_test(int number) {
 inline std::string report_of(int rank, int local_rank) {
   return up_to("pid ", error_line("W-EXIT", who({Rank(rank), LocalRank(local_rank)})));
 }
-/// The same of the line that a restart follows.
-inline std::string death_of(int rank, int local_rank) {
-  return up_to("pid ", warning_line("W-EXIT", who({Rank(rank), LocalRank(local_rank)})));
-}
 
 inline protocol::Terms restarts_of(int max) {
   protocol::Terms terms;
@@ -48,11 +44,6 @@ inline std::string restarted(int restart, int max) {
 }
 inline std::string none_left(int max) {
   return "not restarted: " + round::reasons::no_restart_left(restarts_of(max));
-}
-
-/// The end of a run of several nodes without a restart.
-inline std::string all_succeeded(int workers, int nodes) {
-  return done_line({round::reasons::success(workers, nodes, RestartCount(0))});
 }
 
 }  // namespace ddprun::test
