@@ -40,9 +40,17 @@ int ask_once(const std::string& name, const control::Request& request,
   if (!run) return fail(run.error().sentence);
   if (!run->answered) return fail_silent(*run, name);
   const Answer answer = answer_of(send_to(*run, request), soon());
-  if (answer.kind == Answer::Kind::kSilent) return fail_silent(*run, name, answer.text);
-  if (answer.kind == Answer::Kind::kDone) return print(answer.text + "\n");
-  return fail("run " + text_in(run->status, "run_id") + ": " + answer.text);
+  const std::string id = "run " + text_in(run->status, "run_id");
+  switch (answer.kind) {
+    case Answer::Kind::kDone:
+      return print(answer.text + "\n");
+    case Answer::Kind::kRefused:
+      return fail(id + ": " + answer.text);
+    case Answer::Kind::kSilent:
+      break;
+  }
+  if (run->has_ended()) return fail(id + " has ended in this moment");
+  return fail_silent(*run, name, answer.text);
 }
 
 struct StopOrder {
@@ -88,16 +96,17 @@ int stop_run(const FoundRun& run, const std::string& name, const StopOrder& orde
   request.waits = order.waits;
   const Asked asked = send_to(run, request);
   const Answer begun = answer_of(asked, soon());
-  if (begun.kind == Answer::Kind::kSilent) {
+  const bool has_ended = begun.kind == Answer::Kind::kSilent && run.has_ended();
+  if (begun.kind == Answer::Kind::kSilent && !has_ended) {
     return fail_silent(run, name, begun.text + "; it stops if it has read the request");
   }
   if (begun.kind == Answer::Kind::kRefused) {
     return fail("run " + text_in(run.status, "run_id") + ": " + begun.text);
   }
-  if (!order.waits) {
+  if (!order.waits && !has_ended) {
     return print("run " + text_in(run.status, "run_id") + asked_text(run, order));
   }
-  const Answer outcome = answer_of(asked, std::nullopt);
+  const Answer outcome = has_ended ? begun : answer_of(asked, std::nullopt);
   if (process.number() >= 0) wait_for_end(process.number());
   return report_outcome(run, order, outcome);
 }

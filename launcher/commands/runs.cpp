@@ -111,6 +111,36 @@ std::vector<FoundRun> only(const std::vector<FoundRun>& runs, Rule rule) {
   return chosen;
 }
 
+/// Those of this run id or pid; if there are none, those whose id begins so.
+std::vector<FoundRun> named(const std::vector<FoundRun>& runs, const std::string& name) {
+  const std::string shown = printable(name);
+  auto found = only(runs, [&](const FoundRun& run) {
+    return text_in(run.status, "run_id") == shown || std::to_string(run.agent()) == name ||
+           std::to_string(number_in(run.status, "pid")) == name;
+  });
+  if (!found.empty() || name.empty()) return found;
+  return only(
+      runs, [&](const FoundRun& run) { return text_in(run.status, "run_id").starts_with(shown); });
+}
+
+// All are asked before one is waited for: those that do not answer cost the time of one.
+std::vector<FoundRun> ask(const std::vector<std::string>& paths) {
+  std::vector<Asked> asked;
+  for (const std::string& path : paths) {
+    asked.push_back(send_to(path, {control::Command::kStatus}));
+  }
+  const AnswerDeadline deadline = soon();
+  std::vector<FoundRun> runs;
+  for (const Asked& one : asked) {
+    auto answer = answer_from(one, deadline);
+    FoundRun run{one.path, {}, answer.has_value()};
+    if (!run.answered && run.has_ended()) continue;
+    run.status = answer ? std::move(*answer) : told_before(one.path);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 /// A ddprun of this user whose socket is not where this command looks, if there is one: a process
 /// that runs proves nothing about a run's name, so it is told and not chosen.
 std::string hidden_text(const std::vector<FoundRun>& runs) {
@@ -152,46 +182,38 @@ AnswerDeadline soon() {
   return std::chrono::steady_clock::now() + control::kAnswerMax;
 }
 
-// All are asked before one is waited for: those that do not answer cost the time of one.
 std::vector<FoundRun> find_runs(const Environment& environment) {
-  std::vector<Asked> asked;
-  for (const std::string& path : control::list_sockets(environment)) {
-    asked.push_back(send_to(path, {control::Command::kStatus}));
-  }
-  const AnswerDeadline deadline = soon();
-  std::vector<FoundRun> runs;
-  for (const Asked& one : asked) {
-    auto answer = answer_from(one, deadline);
-    const bool ended = !answer && ::access(one.path.c_str(), F_OK) != 0;
-    if (ended) continue;
-    const bool answered = answer.has_value();
-    runs.push_back({one.path, answered ? std::move(*answer) : told_before(one.path), answered});
-  }
+  auto runs = ask(control::list_sockets(environment));
   std::stable_sort(runs.begin(), runs.end(), [](const FoundRun& a, const FoundRun& b) {
     return number_in(a.status, "started_ms") < number_in(b.status, "started_ms");
   });
   return runs;
 }
 
+// Only those that may be meant are asked: another one that does not answer costs no time.
 Result<FoundRun> find_run(const std::string& name, const Environment& environment) {
-  const auto runs = find_runs(environment);
-  const std::string shown = printable(name);
-  auto found = only(runs, [&](const FoundRun& run) {
-    return text_in(run.status, "run_id") == shown || std::to_string(run.agent()) == name ||
-           std::to_string(number_in(run.status, "pid")) == name;
-  });
-  if (found.empty() && !name.empty()) {
-    found = only(runs, [&](const FoundRun& run) {
-      return text_in(run.status, "run_id").starts_with(shown);
-    });
+  std::vector<FoundRun> known;
+  for (const std::string& path : control::list_sockets(environment)) {
+    known.push_back({path, told_before(path)});
   }
+  std::vector<std::string> paths;
+  for (const FoundRun& run : named(known, name)) paths.push_back(run.socket);
+  for (const FoundRun& run : known) {
+    if (run.status.empty()) paths.push_back(run.socket);
+  }
+  const auto runs = ask(paths);
+  auto found = named(runs, name);
   // One that says nothing of itself may be meant.
   if (found.empty()) found = only(runs, [](const FoundRun& run) { return run.status.empty(); });
-  if (found.empty()) return Error(ErrorKind::kNotFound, unseen_text(name, runs));
+  if (found.empty()) return Error(ErrorKind::kNotFound, unseen_text(name, known));
   const bool one = found.size() == 1 || found.front().status.empty();
   if (one) return std::move(found.front());
-  return Error(ErrorKind::kNotFound, "run " + shown + " is not unique here: " + run_names(found) +
-                                         "; give the full run id or the pid");
+  return Error(ErrorKind::kNotFound, "run " + printable(name) + " is not unique here: " +
+                                         run_names(found) + "; give the full run id or the pid");
+}
+
+bool FoundRun::has_ended() const {
+  return ::access(socket.c_str(), F_OK) != 0;
 }
 
 Asked send_to(const FoundRun& run, const control::Request& request) {

@@ -18,10 +18,13 @@
 namespace ddprun::commands {
 
 struct FoundRun {
-  std::string socket;               // its path
-  boost::json::object status;       // its answer; of one that does not answer, what it wrote before
-  bool answered = false;            // within control::kAnswerMax
-  [[nodiscard]] int agent() const;  // the process that answers; 0: not known
+  std::string socket;          // its path
+  boost::json::object status;  // its answer; of one that does not answer, what it wrote before
+  bool answered = false;       // within control::kAnswerMax
+  /// The process that answers; 0: not known.
+  [[nodiscard]] int agent() const;
+  /// Whether its socket is gone.
+  [[nodiscard]] bool has_ended() const;
 };
 
 /// Every ddprun that listens, in the order of their start; first those that do not answer.

@@ -4,15 +4,22 @@
 python3 tests/control/act_test.py path/to/ddprun
 """
 
+import contextlib
+import json
 import os
+import pathlib
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 from ports import free_port
-from runs import WAITS, Run, eventually, named, standalone
+from runs import DDPRUN, WAITS, Run, eventually, named, standalone
 
 # Says each SIGUSR1 with its rank; ends with SIGTERM.
 COUNTS = """
@@ -204,6 +211,43 @@ class Stop(unittest.TestCase):
                 refused = run.command(*words)
                 self.assertEqual(refused.returncode, 1)
                 self.assertIn("no run none-such", refused.stderr)
+
+    def test_a_run_that_ends_between_its_answer_and_the_order_is_not_called_silent(self):
+        for words, code, text in (
+            (["stop"], 0, "run gone has ended\n"),
+            (["stop", "--no-wait"], 0, "run gone has ended\n"),
+            (["stacks"], 1, "ddprun: error [CONTROL] run gone has ended in this moment\n"),
+        ):
+            with ending_run() as place:
+                told = subprocess.run(
+                    [DDPRUN, words[0], "gone", *words[1:]], capture_output=True, text=True,
+                    timeout=60, env={**os.environ, "XDG_RUNTIME_DIR": place}, check=False)
+            self.assertEqual((told.returncode, told.stdout + told.stderr), (code, text))
+
+
+@contextlib.contextmanager
+def ending_run():
+    """Answers one status as run "gone", and ends like a run at the next request."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place, socket.socket(socket.AF_UNIX) as server:
+        os.mkdir(place + "/ddprun", 0o700)
+        path = f"{place}/ddprun/{os.getpid()}-1.sock"
+        about = {"ok": True, "run_id": "gone", "pid": 2**22 + 1, "coordinator": None}
+        pathlib.Path(path).with_suffix(".run").write_text(json.dumps(about))
+        server.bind(path)
+        server.listen()
+
+        def serve():
+            with server.accept()[0] as client:
+                client.recv(4096)
+                client.sendall((json.dumps(about) + "\n").encode())
+            with server.accept()[0] as client:
+                client.recv(4096)
+                os.unlink(path)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield place
+        thread.join(60)
 
 
 # A machine that runs four of this test at the same time.

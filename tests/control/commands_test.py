@@ -263,6 +263,24 @@ class Sockets(unittest.TestCase):
             self.assertGreaterEqual(answer.count("does not answer"), 4)
             self.assertLess(took, 8)  # each has 3 s
 
+    def test_one_that_is_stopped_does_not_delay_a_command_for_another_one(self):
+        with named("silent-4", "sh", "-c", WAITS) as silent:
+            silent.wait_until_up()
+            place = {"XDG_RUNTIME_DIR": silent.folder.name}
+            with named("lively", "sh", "-c", WAITS, environment=place) as run:
+                run.wait_until_up()
+                self.assertTrue(eventually(lambda: len(silent.sockets()) == 2))
+                (path,) = [one for one in silent.sockets()
+                           if "silent-4" in one.with_suffix(".run").read_text()]
+                agent = int(path.name.split("-")[0])
+                os.kill(agent, signal.SIGSTOP)
+                began = time.monotonic()
+                answer = silent.command("status", "lively")
+                took = time.monotonic() - began
+                os.kill(agent, signal.SIGCONT)
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertLess(took, 3)  # which the one that is stopped would take
+
     def test_status_tells_when_a_rank_last_wrote(self):
         quiet = "exec tail -f /dev/null"
         with tempfile.TemporaryDirectory(dir="/tmp") as folder, standalone(
