@@ -1,8 +1,10 @@
-// XXH64, implemented from its published specification: a fast 64-bit digest that detects
-// corruption, not tampering. Pure. Input may be split anywhere.
+// XXH64: a fast 64-bit digest that detects corruption, not tampering. Pure. Input may be split
+// anywhere.
 #pragma once
 
-#include <array>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,11 +22,7 @@ class Digest {
   [[nodiscard]] std::uint64_t value() const;
 
  private:
-  std::array<std::uint64_t, 4> lanes_;
-  std::array<std::byte, 32> pending_{};
-  std::size_t pending_size_ = 0;
-  std::uint64_t total_ = 0;
-  std::uint64_t seed_;
+  XXH64_state_t state_;
 };
 
 /// 16 hexadecimal digits.

@@ -1,24 +1,11 @@
 #include "trainer/metrics/event_codec.hpp"
 
-#include <array>
 #include <bit>
+#include <boost/crc.hpp>
 #include <concepts>
 
 namespace ddprun::trainer {
 namespace {
-
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  constexpr std::uint32_t kReversedPolynomial = 0x82F63B78U;
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit)
-      crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? kReversedPolynomial : 0U);
-    table[byte] = crc;
-  }
-  return table;
-}
-constexpr auto kCrcTable = make_crc_table();
 
 template <std::unsigned_integral Value>
 std::string little_endian(Value value) {
@@ -56,10 +43,9 @@ std::string event_head(const EventTime& time) {
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
-  std::uint32_t crc = 0xFFFFFFFFU;
-  for (const char c : bytes)
-    crc = kCrcTable[(crc ^ static_cast<std::uint8_t>(c)) & 0xFFU] ^ (crc >> 8U);
-  return ~crc;
+  boost::crc_optimal<32, 0x1EDC6F41U, 0xFFFFFFFFU, 0xFFFFFFFFU, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 std::uint32_t masked_crc32c(std::string_view bytes) {
