@@ -5,6 +5,8 @@
 #include <cctype>
 #include <iterator>
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace ddprun {
 
@@ -53,7 +55,10 @@ constexpr std::string_view kInHandler = "During handling of the above exception,
 constexpr std::string_view kOriginal = "Original Traceback (most recent call last)";
 constexpr std::string_view kDirectCause =
     "The above exception was the direct cause of the following";
-constexpr std::array<std::string_view, 3> kLinks = {kInHandler, kDirectCause, kOriginal};
+// torch.multiprocessing.spawn shows that of a process in the same way, with a heading.
+constexpr std::string_view kOfSpawned = " terminated with the following error:";
+constexpr std::array<std::string_view, 4> kLinks = {kInHandler, kDirectCause, kOriginal,
+                                                    kOfSpawned};
 // What frames that are drawn begin with, in UTF-8: U+2500 to U+257F.
 constexpr std::array<std::string_view, 2> kBoxes = {"\xE2\x94", "\xE2\x95"};
 // By these words Python says that it continues.
@@ -221,8 +226,7 @@ bool is_noise(std::string_view line) {
 }
 
 bool is_log_record(std::string_view line) {
-  constexpr std::array<std::string_view, 6> kLevels = {"DEBUG", "INFO",     "WARNING",
-                                                       "ERROR", "CRITICAL", "WARN"};
+  constexpr std::array<std::string_view, 4> kLevels = {"WARNING", "ERROR", "CRITICAL", "WARN"};
   return std::any_of(kLevels.begin(), kLevels.end(), [&](std::string_view level) {
     const auto at = line.find(level);
     if (at == std::string_view::npos) return false;
@@ -367,6 +371,87 @@ LineViews own_account(LineViews lines) {
   return lines;
 }
 
+namespace {
+
+/// Whether what begins there may be an exception that Python shows because it ends the process. A
+/// logger or a function that shows one has caught it.
+bool may_end_process(const LineViews& lines, std::size_t begin) {
+  if (!is_traceback_heading(lines[begin])) return false;
+  while (introduced_by(lines, begin, kLinks)) {
+    const std::size_t earlier = heading_before(lines, begin);
+    if (earlier == begin) break;
+    begin = earlier;
+  }
+  const bool was_logged = begin > 0 && is_log_record(lines[begin - 1]);
+  return !was_logged && !begins_in_function(lines, begin);
+}
+
+/// Whether programs count so while they save, clean up or try again.
+bool is_of_end(std::string_view shape) {
+  constexpr std::array<std::string_view, 16> kVerbs = {
+      "sav",   "writ", "flush", "upload", "sync", "clos", "clean", "checkpoint",
+      "retry", "wait", "shut",  "stop",   "kill", "remo", "delet", "attempt"};
+  std::string lower(shape);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return has_any_text(lower, kVerbs);
+}
+
+/// The whole numbers of a line, but for those of dates, times and fractions.
+std::vector<int> counters_in(std::string_view line) {
+  constexpr std::size_t kDigitsMax = 9;
+  const auto joins = [&](std::size_t mark, std::size_t digit) {
+    return mark < line.size() && digit < line.size() && is_digit(line[digit]) &&
+           has_text(".:,-", line.substr(mark, 1));
+  };
+  std::vector<int> counters;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t begin = at;
+    int value = 0;
+    for (; at < line.size() && is_digit(line[at]); ++at) {
+      if (at - begin < kDigitsMax) value = value * 10 + (line[at] - '0');
+    }
+    const std::size_t size = at - begin;
+    const bool is_part = (begin > 1 && joins(begin - 1, begin - 2)) || joins(at, at + 1);
+    if (size > 0) counters.push_back(is_part || size > kDigitsMax ? 0 : value);
+    if (size == 0) ++at;
+  }
+  return counters;
+}
+
+/// Whether a number grows from one of these lines to the next and from that to the third.
+bool counts_up(const std::vector<std::string_view>& lines) {
+  std::vector<std::vector<int>> counters;
+  for (const std::string_view line : lines) counters.push_back(counters_in(line));
+  for (std::size_t at = 2; at < lines.size(); ++at) {
+    const auto& [first, second, third] = std::tie(counters[at - 2], counters[at - 1], counters[at]);
+    const std::size_t count = std::min({first.size(), second.size(), third.size()});
+    for (std::size_t i = 0; i < count; ++i) {
+      if (first[i] < second[i] && second[i] < third[i]) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether the lines behind an event show work: two of a shape that the program printed before, or
+/// three that count on. Threads run on beside an exception that ends the process: what they
+/// repeated before is work only if the program has another last word.
+bool works_on(const LineViews& lines, std::size_t begin, const std::vector<std::size_t>& sequel) {
+  std::set<std::string> before;
+  for (std::size_t at = 0; at < begin; ++at) before.insert(shape_of(lines[at]));
+  std::map<std::string, std::vector<std::string_view>> after;
+  for (const std::size_t at : sequel) after[shape_of(lines[at])].push_back(lines[at]);
+  const bool has_last_word = !before.contains(shape_of(lines[sequel.back()]));
+  const bool may_be_thread = !has_last_word && may_end_process(lines, begin);
+  return std::any_of(after.begin(), after.end(), [&](const auto& one) {
+    const auto& [shape, again] = one;
+    if (!is_numbered(shape) || again.size() < 2) return false;  // once is what it saves at its end
+    if (before.contains(shape)) return !may_be_thread;
+    return !is_of_end(shape) && counts_up(again);
+  });
+}
+
+}  // namespace
+
 Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
                  const std::optional<ExitStatus>& status) {
   Sequel sequel;
@@ -376,17 +461,11 @@ Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
     at = std::max(aside, at + 1);
   }
   if (sequel.lines.empty()) return sequel;
-  std::map<std::string, int> again;
-  for (std::size_t at = 0; at < begin; ++at) again.try_emplace(shape_of(lines[at]));
-  // Once is what it saves at its end.
-  sequel.repeats = std::any_of(sequel.lines.begin(), sequel.lines.end(), [&](std::size_t at) {
-    const auto shape = again.find(shape_of(lines[at]));
-    return shape != again.end() && is_numbered(shape->first) && ++shape->second > 1;
-  });
+  sequel.worked = works_on(lines, begin, sequel.lines);
   const bool says_more = sequel.lines.size() > 1;
   const bool fails_anew = says_more && reports_failure(lines[sequel.lines.back()]);
   const bool was_handled = says_more && status && !may_be_uncaught(*status);
-  sequel.went_on = sequel.repeats || fails_anew || was_handled;
+  sequel.went_on = sequel.worked || fails_anew || was_handled;
   return sequel;
 }
 
@@ -409,6 +488,17 @@ std::string_view cause_in(const LineViews& lines, const Traceback& traceback) {
   return without_gutter(without_rank(first == end ? *std::prev(end) : *first));
 }
 
+/// Whether the fault handler reports a crash there within Python's code, which did not shut down.
+bool crashes_behind(const LineViews& lines, std::size_t end) {
+  const auto from = lines.begin() + static_cast<std::ptrdiff_t>(end);
+  const auto fault = std::find_if(from, lines.end(), [](std::string_view line) {
+    return without_rank(line).starts_with(kFaultReport);
+  });
+  return std::any_of(fault, lines.end(), [](std::string_view line) {
+    return without_rank(line).starts_with("  File \"");
+  });
+}
+
 /// Of the C++ runtime and the fault handler their reason, not the stack below it.
 std::string_view last_statement(const LineViews& lines) {
   std::string_view aborted;
@@ -427,13 +517,29 @@ std::string_view last_statement(const LineViews& lines) {
 std::string_view telling_line(const LineViews& lines) {
   const LineViews own = own_account(lines);
   const auto traceback = last_traceback(own);
-  if (traceback && !sequel_of(own, traceback->begin, traceback->end, {}).went_on) {
-    return cause_in(own, *traceback);
-  }
+  const bool is_survived =
+      traceback && (crashes_behind(own, traceback->end) ||
+                    sequel_of(own, traceback->begin, traceback->end, {}).went_on);
+  if (traceback && !is_survived) return cause_in(own, *traceback);
   if (const std::string_view said = last_statement(own); !said.empty()) return said;
   const auto last = std::find_if(lines.rbegin(), lines.rend(),
                                  [](std::string_view line) { return !line.empty(); });
   return last == lines.rend() ? std::string_view() : *last;
+}
+
+std::string likeness_of(const LineViews& lines) {
+  const LineViews own = own_account(lines);
+  std::string likeness(telling_line(lines));
+  const auto traceback = last_traceback(own);
+  if (!traceback) return likeness;
+  const Sequel sequel = sequel_of(own, traceback->begin, traceback->end, {});
+  const bool is_last = crashes_behind(own, traceback->end) || sequel.went_on;
+  if (is_last || sequel.lines.empty()) return likeness;
+  const std::string_view last = own[sequel.lines.back()];
+  const auto begin = own.begin() + static_cast<std::ptrdiff_t>(traceback->begin);
+  const bool was_said_before = std::any_of(
+      own.begin(), begin, [&](std::string_view line) { return shape_of(line) == shape_of(last); });
+  return was_said_before ? likeness : likeness + " / " + std::string(last);
 }
 
 bool says_nothing(const LineViews& lines) {

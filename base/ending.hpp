@@ -78,6 +78,9 @@ struct Traceback {
 /// that another was the direct cause of, that one; else the last statement of the process itself.
 /// Empty: there are no lines.
 [[nodiscard]] std::string_view telling_line(const LineViews& lines);
+/// What two ends that are alike have in common, but for numbers: that line, and the program's last
+/// word behind an exception, which it may have survived.
+[[nodiscard]] std::string likeness_of(const LineViews& lines);
 /// Whether all lines are what libraries print around an end.
 [[nodiscard]] bool says_nothing(const LineViews& lines);
 
@@ -88,12 +91,14 @@ struct Traceback {
 /// What was printed behind an event, by the program itself as far as one can tell.
 struct Sequel {
   std::vector<std::size_t> lines{};
-  bool repeats = false;  // two lines of a shape that it printed before
+  bool worked = false;   // lines of one shape show it: steps
   bool went_on = false;  // the program survived the event
 };
-/// Of an event in the lines from `begin` to before `end`. The program survived it if it prints two
-/// lines of a shape that it printed before, if it reports another failure later, or if it handled
-/// it, as an exit code other than 1 shows, and has more to say. `status`: of a Python exception.
+/// Of an event in the lines from `begin` to before `end`. The program survived it if it works on,
+/// if it reports another failure later, or if it handled it, as an exit code other than 1 shows,
+/// and has more to say. It works on if it prints two lines of a shape that it printed before, or
+/// three of a new one in which a number grows ("step 7"), unless they tell that it saves or tries
+/// again. `status`: of a Python exception.
 [[nodiscard]] Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
                                const std::optional<ExitStatus>& status);
 

@@ -19,10 +19,14 @@ std::string telling_line(const WorkerExit& exit) {
   return std::string(telling_line(views_of(exit.lines)));
 }
 
-bool is_alike(const ExitStatus& status, std::string_view line, const ExitStatus& other,
-              std::string_view other_line) {
-  if (status != other || line.empty() || other_line.empty()) return false;
-  return shape_of(line) == shape_of(other_line);
+std::string likeness_of(const WorkerExit& exit) {
+  return exit.given_up ? exit.given_up->text : likeness_of(views_of(exit.lines));
+}
+
+bool is_alike(const ExitStatus& status, std::string_view likeness, const ExitStatus& other,
+              std::string_view other_likeness) {
+  if (status != other || likeness.empty() || other_likeness.empty()) return false;
+  return shape_of(likeness) == shape_of(other_likeness);
 }
 
 }  // namespace ddprun

@@ -78,10 +78,12 @@ struct RunFailure {
 /// The line of its evidence that says most about why it ended; of ranks that were given up, why.
 /// Empty: nothing is known.
 [[nodiscard]] std::string telling_line(const WorkerExit& exit);
-/// Whether two workers failed in the same way: the same status, and the same telling line but for
-/// its numbers (ranks, pids, devices). Lines that are not known differ from all others.
-[[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view line,
-                            const ExitStatus& other, std::string_view other_line);
+/// What it has in common with those that failed alike (base/ending.hpp). Empty: nothing is known.
+[[nodiscard]] std::string likeness_of(const WorkerExit& exit);
+/// Whether two workers failed in the same way: the same status and the same likeness but for its
+/// numbers (ranks, pids, devices). One that is not known differs from all others.
+[[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view likeness,
+                            const ExitStatus& other, std::string_view other_likeness);
 
 /// An exit as the rule for the first failure sees it.
 struct ExitOrder {

@@ -150,11 +150,12 @@ void ControlSocket::tell(const Outcome& outcome) {
 
 void ControlSocket::close() {
   if (std::exchange(*closed_, true)) return;
+  // First: a client whose connection is reset sees by it that the run has ended.
+  if (!path_.empty()) remove(path_);
   if (impl_) {
     impl_->close();
     sessions_->close();
   }
-  if (!path_.empty()) remove(path_);
 }
 
 }  // namespace ddprun::control

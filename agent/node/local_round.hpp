@@ -74,7 +74,7 @@ class LocalRound {
   /// A worker in the end, as the shell sees it.
   struct AtEnd {
     WorkerName worker{};
-    std::optional<std::string> line{};  // the telling one; none: its stderr is not seen here
+    std::optional<std::string> line{};  // its likeness; none: its stderr is not seen here
     local::Raised raised{};
     int descendants = 0;                // that were ended with it, or after it
     std::vector<std::string> left{};    // the names of processes that it left and that live

@@ -265,7 +265,7 @@ class Listener {
     }
     if (lines_after_ > kLinesAfterMax || !complaint_) return std::nullopt;
     // A rank that gives up says so, saves what it has, and ends: only work shows that it did not.
-    const bool survived = sequel_of(lines_, begin_, said_at_ + 1, std::nullopt).repeats;
+    const bool survived = sequel_of(lines_, begin_, said_at_ + 1, std::nullopt).worked;
     return survived ? std::nullopt : std::move(complaint_);
   }
 

@@ -161,10 +161,10 @@ Lines shortened_chain(const Lines& lines, std::size_t first_end, std::size_t lin
 /// The text keeps the beginning and the end of what follows an exception.
 Lines shortened_sequel(const Lines& sequel) {
   if (sequel.size() <= kSequelBegin + kSequelEnd + 1) return sequel;
-  Lines begin = first_lines(sequel, kSequelBegin + 1);
-  begin.back() = left_out_text(sequel.size() - kSequelBegin - kSequelEnd, "line");
-  append(begin, part(sequel, sequel.size() - kSequelEnd, sequel.size()));
-  return begin;
+  const Lines end = part(sequel, sequel.size() - kSequelEnd, sequel.size());
+  Lines text = first_lines(part(sequel, 0, sequel.size() - kSequelEnd), kSequelBegin + 1);
+  append(text, end);
+  return text;
 }
 
 /// The same with what follows the exception, of lines that begin with the traceback.
@@ -240,6 +240,22 @@ Lines from_details(const Lines& lines) {
   return {last == lines.rend() ? lines.begin() : std::prev(last.base()), lines.end()};
 }
 
+/// From a traceback on, without numbered lines behind it of a form that was printed before: of
+/// threads that ran on while Python shut down.
+Lines without_repetitions(const Lines& lines, const Traceback& traceback) {
+  Lines kept = part(lines, traceback.begin, traceback.end);
+  for (std::size_t at = traceback.end; at < lines.size(); ++at) {
+    const std::string shape = shape_of(lines[at]);
+    const auto before = lines.begin() + static_cast<std::ptrdiff_t>(traceback.begin);
+    const bool is_repeated =
+        shape != lines[at] && std::any_of(lines.begin(), before, [&](const std::string& line) {
+          return shape_of(line) == shape;
+        });
+    if (!is_repeated) kept.push_back(lines[at]);
+  }
+  return kept;
+}
+
 /// Whether the report that begins there is of a crash of an interpreter that had ended all Python
 /// code: exit handlers and threads of libraries do that after an exception. The fault handler would
 /// say of another one where Python was.
@@ -287,7 +303,7 @@ std::vector<std::string> quotable_lines(std::string_view tail,
     if (is_appendix) return with_appendix(lines, report, kReportLinesMax);
     return fitted(part(lines, report, lines.size()), kReportLinesMax);
   }
-  if (chain) return fitted(part(lines, chain->begin, lines.size()), kReportLinesMax);
+  if (chain) return fitted(without_repetitions(lines, *chain), kReportLinesMax);
   if (folded(lines, Fold::kAllRuns, 1).size() > kReportLinesMax) lines = from_details(lines);
   return fitted(lines, kReportLinesMax);
 }
@@ -301,14 +317,15 @@ std::vector<std::string> exception_of(const std::vector<std::string>& lines) {
   const Sequel sequel = sequel_of(views, 0, traceback->end, {});
   if (!sequel.lines.empty() && reports_failure(lines[sequel.lines.back()])) return {};
   Lines said{lines[traceback->exception]};
-  const auto is_of_message = [](const std::string& line) {
-    return line.starts_with("  ") || left_out_before(line).has_value();
-  };
-  std::size_t told = traceback->end;
-  while (told < lines.size() && is_of_message(lines[told])) ++told;
-  Lines after = part(lines, traceback->end, told);
-  for (const std::size_t at : sequel.lines) {
-    if (at >= told) after.push_back(lines[at]);
+  Lines after;
+  std::size_t next = 0;  // of the sequel
+  bool is_kept = true;   // the line before
+  for (std::size_t at = traceback->end; at < lines.size(); ++at) {
+    const bool is_sequel = next < sequel.lines.size() && sequel.lines[next] == at;
+    if (is_sequel) ++next;
+    const bool is_detail = is_kept && (is_indented(lines[at]) || left_out_before(lines[at]));
+    is_kept = is_sequel || is_detail;
+    if (is_kept) after.push_back(lines[at]);
   }
   append(said, shortened_sequel(after));
   return said;
@@ -343,7 +360,10 @@ std::string last_exception_in_thread(std::string_view tail) {
 
 std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {
   if (lines.size() <= lines_max) return lines;
-  const std::size_t left_out = lines.size() - lines_max + 1;
+  std::size_t left_out = 0;
+  for (std::size_t at = lines_max - 1; at < lines.size(); ++at) {
+    left_out += left_out_before(lines[at]).value_or(1);
+  }
   lines.resize(lines_max - 1);
   lines.push_back(left_out_text(left_out, "line"));
   return lines;

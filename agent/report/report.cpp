@@ -61,12 +61,18 @@ struct Account {
   std::string advice;
 };
 
+/// A crash of Python that shuts down after an exception is no cause (W-EXIT); of another signal an
+/// exception that is above was survived.
+bool may_end_by_exception(const ExitStatus& status, const Verdict& verdict) {
+  return status.by_signal() ? verdict.code == "W-EXIT" : may_be_uncaught(status);
+}
+
 Account account_of(const WorkerExit& exit, const Verdict& verdict, bool is_above) {
   Account account{verdict.evidence, exit.lines, verdict.likely, verdict.advice};
   if (!exit.evidence.steps.empty()) account.facts.push_back(exit.evidence.steps);
   if (is_said(exit.lines, verdict)) {
     account.lines.clear();
-  } else if (const auto exception = is_above && may_be_uncaught(exit.status)
+  } else if (const auto exception = is_above && may_end_by_exception(exit.status, verdict)
                                         ? exception_of(exit.lines)
                                         : std::vector<std::string>();
              !exception.empty()) {

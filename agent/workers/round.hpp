@@ -237,7 +237,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void add_cpu(const Worker& worker, RankFacts& facts) const;
   /// What it said last, in the stream that says why it ended.
   [[nodiscard]] std::string account(LocalRank rank);
-  [[nodiscard]] std::optional<std::string> telling_line(LocalRank rank);
+  [[nodiscard]] std::optional<std::string> likeness(LocalRank rank);
   [[nodiscard]] local::Raised raised(LocalRank rank);
   [[nodiscard]] std::vector<LocalRound::AtEnd> ends();
   /// Whether the last of the lines quoted of it went to the console.

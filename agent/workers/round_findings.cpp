@@ -266,7 +266,7 @@ std::vector<LocalRound::AtEnd> RoundRunner::ends() {
     if (life == Life::kLeaving) end.left = left_behind(rank);
     if (life == Life::kRunning || !end.left.empty()) end.stuck = stuck(rank);
     if (!speaks || !round_->has_exited(rank)) continue;
-    end.line = telling_line(rank);
+    end.line = likeness(rank);
     end.raised = raised(rank);
   }
   return all;
@@ -296,14 +296,14 @@ std::string RoundRunner::account(LocalRank rank) {
   return account_of(output.last_words().text, output.tail(Stream::kStdout));
 }
 
-std::optional<std::string> RoundRunner::telling_line(LocalRank rank) {
+std::optional<std::string> RoundRunner::likeness(LocalRank rank) {
   const auto& output = worker(rank).output;
   if (!output) return std::nullopt;
   std::string text = account(rank);
   text.erase(0, text.size() - std::min(text.size(), kTellingBytesMax));
-  const std::string line = quotable(ddprun::telling_line(split_lines(text)));
-  if (line.empty() && !output->sees_stderr()) return std::nullopt;
-  return line;
+  const std::string likeness = quotable(likeness_of(split_lines(text)));
+  if (likeness.empty() && !output->sees_stderr()) return std::nullopt;
+  return likeness;
 }
 
 void RoundRunner::hear(LocalRank rank, const worker_link::Report& report) {

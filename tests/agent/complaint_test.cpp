@@ -160,6 +160,20 @@ TEST_CASE("NCCL's watchdog names the collective and its number") {
                 "process exiting prematurely.\n") == ComplaintKind::kLostPeer);
 }
 
+TEST_CASE("steps behind a complaint take it back, a thread's lines do not") {
+  const std::string uncaught =
+      "[rank0]: " + kTraceback +
+      "[rank0]:   File \"train.py\", line 3, in <module>\n[rank0]: " + kTimedOut;
+  const std::string steps = "step 1 loss 0.5\nstep 2 loss 0.4\nstep 3 loss 0.4\n";
+  const std::string beats = "12:00:01 INFO rss 500 MB\n12:00:02 INFO rss 501 MB\n";
+  CHECK_FALSE(kind_of("12:00:00 ERROR first barrier failed\n" + kTraceback + kTimedOut + steps));
+  CHECK_FALSE(kind_of("rank 1: " + kTimedOut + steps + "shard 17 has no labels\n"));
+  CHECK(kind_of(beats + uncaught + beats + beats) == ComplaintKind::kCollective);
+  CHECK(kind_of(uncaught + "saving shard 1\nsaving shard 2\nsaving shard 3\n") ==
+        ComplaintKind::kCollective);
+  CHECK_FALSE(kind_of(beats + "ERROR:root:barrier\n" + kTraceback + kTimedOut + beats + beats));
+}
+
 TEST_CASE("an exception of its own, or what came after, takes a complaint back") {
   CHECK_FALSE(kind_of(kTraceback + kTimedOut + kTraceback + kKeyError));
   std::string went_on = kTimedOut;
@@ -181,7 +195,8 @@ TEST_CASE("source that a traceback shows is no complaint, whatever it mentions")
 }
 
 TEST_CASE("a complaint that the rank survived does not count, whatever ended the rank later") {
-  const std::string handled = "step 1: loss 0.4\n" + kTraceback + kTimedOut;
+  const std::string handled = "step 1: loss 0.4\n" + kTraceback +
+                              "  File \"train.py\", line 19, in reduce_or_skip\n" + kTimedOut;
   const std::string worked = "step 2: loss 0.3\nstep 3: loss 0.3\n";
   CHECK_FALSE(kind_of(handled + worked));
   CHECK_FALSE(kind_of(handled + "group made again\n" + worked + "FATAL: loss is nan\n"));

@@ -102,6 +102,27 @@ TEST_CASE("of an exception of several lines its first and last ones are quoted, 
              ContainsSubstring("| ... 17 lines left out ...\n"
                                "            |   setting 18: unknown\n"
                                "            |   setting 19: unknown\n"));
+  const std::string of_torch =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+      "RuntimeError: Error(s) in loading state_dict for Linear:\n"
+      "\tsize mismatch for weight: [8, 4] from checkpoint, [2, 4] in the model.\n";
+  CHECK_THAT(report_on(exit_with(ExitStatus::exited(1), of_torch), Shown::kYes),
+             ContainsSubstring("|\tsize mismatch for weight") ||
+                 ContainsSubstring("| \tsize mismatch for weight"));
+  const std::string of_pydantic =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+      "pydantic_core.ValidationError: 1 validation error for Model\nlr\n"
+      "  Input should be a valid number\n";
+  CHECK_THAT(report_on(exit_with(ExitStatus::exited(1), of_pydantic), Shown::kYes),
+             ContainsSubstring("| lr\n            |   Input should be a valid number\n"));
+}
+
+TEST_CASE("a gap in what is quoted counts the lines of the gaps within it") {
+  std::vector<std::string> lines(30, "==1== at 0x1");
+  lines[5] = "... 70 lines left out ...";
+  const auto first = first_lines(lines, 4);
+  REQUIRE(first.size() == 4);
+  CHECK(first.back() == "... 96 lines left out ...");
 }
 
 TEST_CASE(
@@ -223,6 +244,70 @@ TEST_CASE("an exception that the worker caught is not the cause of its end") {
     CHECK(judge(exit).code == "W-EXIT");
     CHECK_THAT(report_on(exit, Shown::kYes), !ContainsSubstring(kTracebackIsAbove));
   }
+}
+
+TEST_CASE("steps of a new form behind an exception show that the worker survived it") {
+  const std::string logged = "2026-01-02 10:51:07,101 ERROR batch 64 does not fit, trying 32\n";
+  const std::string at_module = kTracebackHeading + "  File \"train.py\", line 3, in <module>\n";
+  for (const std::string& caught :
+       {logged + kCaughtOom, logged + at_module + kOom, at_module + kOom}) {
+    for (const std::string& last : {std::string(), std::string("loss is nan, stopping\n")}) {
+      CAPTURE(caught, last);
+      CHECK(verdict_on(1, caught + steps(0, 60) + last).code == "W-EXIT");
+      CHECK(verdict_on(1, caught + steps(0, 3) + last).code == "W-EXIT");
+    }
+    CHECK(verdict_on(1, caught + "saving shard 1\nsaving shard 2\nsaving shard 3\n").code ==
+          "W-GPU");
+    CHECK(verdict_on(1, caught + "12:00:01 gone\n12:00:02 gone\n12:00:03 gone\n").code == "W-GPU");
+  }
+}
+
+TEST_CASE("a thread that repeats its line while Python shuts down takes no exception back") {
+  const std::string beats = "rss 500 MB\nrss 501 MB\nrss 502 MB\n";
+  const std::string more = "rss 503 MB\nrss 504 MB\nrss 505 MB\n";
+  const std::string uncaught =
+      kTracebackHeading + "  File \"train.py\", line 3, in <module>\n" + kOom;
+  CHECK(verdict_on(1, beats + uncaught + more).code == "W-GPU");
+  CHECK(verdict_on(1, beats + uncaught + more + "loss is nan, stopping\n").code == "W-EXIT");
+  CHECK(verdict_on(1, beats + kCaughtOom + more).code == "W-EXIT");
+}
+
+TEST_CASE("two ends are alike if the last word behind their exception is, too") {
+  const auto likeness = [](const std::string& text) { return likeness_of(split_lines(text)); };
+  CHECK(likeness(kCaughtOom) == kOom.substr(0, kOom.size() - 1));
+  CHECK(likeness(kCaughtOom + "shard 17 is truncated\n") !=
+        likeness(kCaughtOom + "loss is nan at step 3\n"));
+  CHECK(likeness(steps(0, 3) + kCaughtOom + "step 9: loss 0.9\n") == likeness(kCaughtOom));
+  CHECK(likeness(steps(0, 3) + kCaughtOom + steps(3, 6) + "no labels\n") == "no labels");
+}
+
+TEST_CASE("a crash of Python's code after an exception that it survived is its own cause") {
+  const std::string fault =
+      "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f68 (most recent call "
+      "first):\n  File \"train.py\", line 31 in step\n";
+  const WorkerExit exit = exit_with(ExitStatus::signaled(SIGSEGV), kCaughtOom + fault);
+  CHECK(judge(exit).code == "W-CRASH");
+  CHECK(telling_line(exit) == "Fatal Python error: Segmentation fault");
+  const std::string report = report_on(exit, Shown::kYes);
+  CHECK_THAT(report, !ContainsSubstring(kTracebackIsAbove));
+  CHECK_THAT(report, ContainsSubstring("|   File \"train.py\", line 31 in step\n"));
+  const WorkerExit killed = exit_with(ExitStatus::signaled(SIGKILL), kCaughtOom);
+  CHECK_THAT(report_on(killed, Shown::kYes), !ContainsSubstring(kTracebackIsAbove));
+}
+
+TEST_CASE("the exception of a process that torch.multiprocessing started decides") {
+  const std::string text = kTracebackHeading +
+                           "  File \"train.py\", line 30, in <module>\n"
+                           "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+                           "-- Process 1 terminated with the following error:\n" +
+                           kTracebackHeading +
+                           "  File \"/site-packages/torch/multiprocessing/spawn.py\", line 90, in "
+                           "_wrap\n    fn(i, *args)\n  File \"train.py\", line 9, in work\n"
+                           "OSError: [Errno 28] No space left on device\n";
+  const WorkerExit exit = exit_with(ExitStatus::exited(1), text);
+  CHECK(judge(exit).code == "W-DISK");
+  CHECK(telling_line(exit) == "OSError: [Errno 28] No space left on device");
+  CHECK_THAT(report_on(exit, Shown::kYes), ContainsSubstring("| OSError: [Errno 28]"));
 }
 
 TEST_CASE("an exception before one last statement is quoted, and a guess where it was caught") {
