@@ -17,8 +17,8 @@ constexpr std::size_t kOthersMax = 8;
 
 /// Whether two ranks failed in the same way; those that said nothing did if they ended so.
 [[nodiscard]] bool failed_alike(const WorkerExit& one, const WorkerExit& other) {
-  const std::string line = telling_line(one);
-  const std::string other_line = telling_line(other);
+  const std::string line = likeness_of(one);
+  const std::string other_line = likeness_of(other);
   if (line.empty() && other_line.empty()) return one.status == other.status;
   return is_alike(one.status, line, other.status, other_line);
 }

@@ -26,16 +26,17 @@ bool is_unknown(const WorkerExit& exit) {
 }  // namespace
 
 void RepeatedFailure::failed(const WorkerExit& exit, Round round, Duration lived, Duration soon) {
-  const std::string line = telling_line(exit);
-  const bool both_silent = exit.status == status_ && line.empty() && line_.empty();
+  const std::string likeness = likeness_of(exit);
+  const bool both_silent = exit.status == status_ && likeness.empty() && likeness_.empty();
   const bool same =
-      !is_unknown(exit) && (both_silent || is_alike(exit.status, line, status_, line_));
+      !is_unknown(exit) && (both_silent || is_alike(exit.status, likeness, status_, likeness_));
   if (lived > soon || !same || exit.given_up.has_value() != given_up_) *this = RepeatedFailure();
   if (lived > soon) return;
   if (count_ == 0) {
     first_ = round;
     rank_ = exit.worker.rank;
-    line_ = line;
+    line_ = telling_line(exit);
+    likeness_ = likeness;
   }
   status_ = exit.status;
   given_up_ = exit.given_up.has_value();

@@ -49,6 +49,7 @@ class RepeatedFailure {
   bool same_rank_ = true;
   bool given_up_ = false;
   std::string line_;  // the telling one of the first of them
+  std::string likeness_;
 };
 
 /// Why a failure ends the run, for people.
