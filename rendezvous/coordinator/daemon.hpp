@@ -9,7 +9,7 @@
 #include "base/certificates.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
-#include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/refusal.hpp"
 
 namespace ddprun::coordinator {
 

@@ -29,7 +29,7 @@
 #include "rendezvous/coordinator/succession.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
-#include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
 namespace spdlog {

@@ -1,17 +1,68 @@
-// A parsed request: its fields are views into the receive buffer, or shared Values if the bytes
-// arrived in pieces. Valid until the parser's next call of next(). Pure.
+// The requests of the c10d store: their commands, in both wire encodings, and their fields, which
+// are views into the receive buffer, or shared Values if the bytes arrived in pieces. Pure.
+//
+// PyTorch 2.1 and later ("modern") and 1.9 to 2.0 ("legacy") send the same fields under different
+// opcodes; the first bytes of a connection determine the dialect (wire.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/store/opcode.hpp"
 #include "rendezvous/store/value.hpp"
 
 namespace ddprun::store {
+
+/// Values are the modern opcodes. kWatchKey exists only in the legacy dialect.
+enum class Opcode : std::uint8_t {
+  kValidate = 0,
+  kSet = 1,
+  kCompareSet = 2,
+  kGet = 3,
+  kAdd = 4,
+  kCheck = 5,
+  kWait = 6,
+  kGetNumKeys = 7,
+  kDeleteKey = 8,
+  kAppend = 9,
+  kMultiGet = 10,
+  kMultiSet = 11,
+  kCancelWait = 12,
+  kPing = 13,
+  kQueuePush = 14,
+  kQueuePop = 15,
+  kQueueLen = 16,
+  kListKeys = 17,
+  kBarrier = 18,
+  kWatchKey = 19,
+};
+
+enum class Dialect : std::uint8_t { kUndecided, kModern, kLegacy };
+
+/// The fields that follow the opcode.
+enum class Shape : std::uint8_t {
+  kNothing,
+  kU32,  // magic or nonce
+  kKey,
+  kKeyValue,
+  kKeyValueValue,  // key, expected, desired
+  kKeyNumber,      // key, i64
+  kKeys,           // count, then keys
+  kPairs,          // count, then key and value alternating
+};
+
+/// Decodes an opcode byte; nullopt if the dialect does not define it and the connection must be
+/// closed.
+[[nodiscard]] std::optional<Opcode> opcode_of(std::uint8_t byte, Dialect dialect);
+[[nodiscard]] Shape shape_of(Opcode op);
+/// "COMPARE_SET".
+[[nodiscard]] std::string_view name_of(Opcode op);
+
+/// Identifies a connection of the server. Never reused.
+enum class ConnectionId : std::uint64_t {};
 
 /// A received value: a view into the receive buffer, or an owned block.
 class Payload {
@@ -64,6 +115,7 @@ class KeyList {
   std::vector<std::size_t> ends_;
 };
 
+/// Valid until the next call of Parser::next().
 struct Request {
   Opcode op = Opcode::kPing;
   Dialect dialect = Dialect::kModern;

@@ -22,7 +22,7 @@
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/store_wait.hpp"
-#include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/refusal.hpp"
 
 struct sockaddr_storage;
 

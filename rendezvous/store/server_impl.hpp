@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <optional>
@@ -23,6 +24,11 @@
 
 namespace ddprun::store {
 
+/// Log lines about refused connections: at once, and then the time per line. More are omitted,
+/// counted, and the number is logged with the next line.
+inline constexpr int kLogLinesMax = 64;
+inline constexpr std::chrono::minutes kLogLineInterval{1};
+inline constexpr std::size_t kLogKindsMax = 64;
 /// Bytes per recv() from a session that is not in the middle of a long value.
 inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 
@@ -128,8 +134,6 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void drop_waits(const Session& session);
   void log_end(const Session& session, End end);
   void log_once(const Session& session, const std::string& kind, const std::string& cause);
-
-  // server_turns.cpp: addresses that make much work.
   void wait_turn(Session& session);
   void serve_later();
   void serve_one_turn();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <map>
 
 #include "base/address.hpp"
 #include "rendezvous/store/server_impl.hpp"
@@ -37,6 +38,16 @@ std::string kind_of(const Refusal& refusal) {
 /// Whether the client may wait now, until other clients have set what it asks for.
 bool waits_now(Opcode op) {
   return op == Opcode::kWait || op == Opcode::kBarrier;
+}
+
+/// Of a long key the beginning, and more of the end: that names the rank.
+std::string shown(std::string_view key) {
+  if (key.size() <= kStoreKeyMax) return std::string(key);
+  constexpr std::size_t kBegin = 20;
+  constexpr std::string_view kGap = "...";
+  constexpr std::size_t kEnd = kStoreKeyMax - kBegin - kGap.size();
+  return std::string(key.substr(0, kBegin)) + std::string(kGap) +
+         std::string(key.substr(key.size() - kEnd));
 }
 
 }  // namespace
@@ -358,6 +369,75 @@ void Server::Impl::log_once(const Session& session, const std::string& kind,
   if (omitted > 0) options_.log->warn("omitted {} lines like the next: too many", omitted);
   options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
                     "store closed a connection: {} peer={}", cause, peer_text(session));
+}
+
+// Addresses whose connections make more work than a turn has time for wait for a turn of theirs.
+// Out of the epoll set, which would report it again and again meanwhile.
+void Server::Impl::wait_turn(Session& session) {
+  if (std::exchange(session.waits_turn, true)) return;
+  reactor_.unwatch(session);
+  turns_.wait(session.share->number, session.id);
+  serve_later();
+}
+
+// One address at a time: what others have sent is read in between.
+void Server::Impl::serve_later() {
+  if (closed_ || turns_.empty() || std::exchange(turn_posted_, true)) return;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->turn_posted_ = false;
+    if (self->closed_) return;
+    self->serve_one_turn();
+    self->serve_later();
+  });
+}
+
+void Server::Impl::serve_one_turn() {
+  const Turns::Share share = turns_.next();
+  while (const auto id = turns_.take(share)) {
+    Session* session = sessions_.find(*id);
+    if (session == nullptr) continue;
+    const TimePoint began = Clock::now();
+    serve_in_turn(*session);
+    turns_.spent(share, Clock::now() - began);
+  }
+  session_quota_used_ = false;  // the reactor serves others
+  return_memory();
+}
+
+// What it waited for is not known any more: replies to send, or bytes to read.
+void Server::Impl::serve_in_turn(Session& session) {
+  session.waits_turn = false;
+  const std::size_t used_before = memory_.used();
+  End end = guarded([&] { return resume(session); });
+  const bool reads = end == End::kAlive && !session.paused && !session.eof;
+  if (reads) end = guarded([&] { return receive(session); });
+  count_added(session, used_before);
+  settle(session, end);
+  flush_queued();
+}
+
+// What a report says of clients that wait.
+std::vector<StoreWait> Server::Impl::waits() const {
+  using std::chrono::milliseconds;
+  const TimePoint now = Clock::now();
+  std::vector<StoreWait> all;
+  std::map<std::string, std::size_t> waiting;  // for each key
+  sessions_.for_each([&](const Session& session) {
+    const Store::Pending pending = store_.pending(session.store_id());
+    if (pending.missing == 0) return;
+    StoreWait& wait = all.emplace_back();
+    wait.address = net::address_text(session.from);
+    wait.port = ntohs(session.from.sin6_port);
+    wait.key = shown(pending.name);
+    wait.keys = static_cast<int>(pending.missing);
+    wait.waited = std::chrono::duration_cast<milliseconds>(now - session.waits_since);
+    ++waiting[wait.key];
+  });
+  std::stable_sort(all.begin(), all.end(), [&](const StoreWait& one, const StoreWait& other) {
+    return waiting[one.key] < waiting[other.key];
+  });
+  if (all.size() > kStoreWaitsMax) all.resize(kStoreWaitsMax);
+  return all;
 }
 
 }  // namespace ddprun::store

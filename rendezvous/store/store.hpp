@@ -14,13 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rendezvous/store/limits.hpp"
-#include "rendezvous/store/listings.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/request.hpp"
 #include "rendezvous/store/waits.hpp"
-#include "rendezvous/store/wake.hpp"
 
 namespace ddprun::store {
 

@@ -12,8 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/store/limits.hpp"
-#include "rendezvous/store/opcode.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/request.hpp"
 

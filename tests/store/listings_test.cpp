@@ -1,5 +1,5 @@
 // A list of keys that is told in parts is the list of one moment.
-#include "rendezvous/store/listings.hpp"
+#include "rendezvous/store/replies.hpp"
 
 #include <deque>
 

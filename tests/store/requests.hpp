@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/store/opcode.hpp"
+#include "rendezvous/store/request.hpp"
 
 namespace ddprun::store::requests {
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "rendezvous/store/server_impl.hpp"
 #include "tests/store/live.hpp"
 #include "tests/support/sentences.hpp"
 

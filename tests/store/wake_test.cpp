@@ -1,5 +1,5 @@
-// One test per rule of rendezvous/store/wake.hpp.
-#include "rendezvous/store/wake.hpp"
+// One test per rule of rendezvous/store/waits.hpp.
+#include "rendezvous/store/waits.hpp"
 
 #include "tests/store/harness.hpp"
 #include "tests/support/catch.hpp"

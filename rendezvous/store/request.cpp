@@ -1,4 +1,4 @@
-#include "rendezvous/store/opcode.hpp"
+#include "rendezvous/store/request.hpp"
 
 #include <array>
 
