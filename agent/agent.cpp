@@ -11,8 +11,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "agent/coordinate/endpoint_links.hpp"
 #include "agent/coordinate/in_process_link.hpp"
-#include "agent/coordinate/link_secret.hpp"
 #include "agent/output/log.hpp"
 #include "agent/report/lines.hpp"
 #include "base/count_text.hpp"
@@ -37,16 +37,16 @@ AgentIdentity identify(const RunContext& context, bool has_coordinator) {
           net::outward_addresses()};
 }
 
-std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,
+std::shared_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,
                                                    const LaunchConfig& config,
                                                    client::CoordinatorLink::Sink sink) {
   if (!config.rendezvous) {
-    return std::make_unique<InProcessLink>(std::move(executor), config.run_id, std::move(sink));
+    return make_in_process_link(std::move(executor), config.run_id, std::move(sink));
   }
   const CoordinatorAddress address =
       config.rendezvous->etcd ? CoordinatorAddress{} : config.rendezvous->coordinator;
-  return std::make_unique<client::Connections>(std::move(executor), address.host, address.port,
-                                               std::move(sink), link_secret_of(config));
+  return client::make_tcp_link(std::move(executor), address.host, address.port, std::move(sink),
+                               link_secret_of(config));
 }
 
 }  // namespace

@@ -15,12 +15,11 @@
 
 #include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
+#include "agent/coordinate/coordinator_port.hpp"
 #include "agent/coordinate/elected_seat.hpp"
 #include "agent/coordinate/endpoint_seat.hpp"
 #include "agent/coordinate/link_messages.hpp"
 #include "agent/coordinate/node_store.hpp"
-#include "agent/coordinate/open_coordinator.hpp"
-#include "agent/coordinate/rendezvous_wait.hpp"
 #include "agent/events/metrics.hpp"
 #include "agent/events/run_events.hpp"
 #include "agent/node/node.hpp"
@@ -29,7 +28,7 @@
 #include "agent/workers/round.hpp"
 #include "base/clock.hpp"
 #include "base/log_quota.hpp"
-#include "rendezvous/client/coordinator_link.hpp"
+#include "rendezvous/client/connection.hpp"
 
 namespace ddprun {
 
@@ -164,7 +163,7 @@ class Agent : private ElectionNode, private SeatUser {
   AgentIdentity identity_;
   Pump<Node, node::Event, Agent> node_;
   LinkEvents link_events_;
-  std::unique_ptr<client::CoordinatorLink> link_;
+  std::shared_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
   CoordinatorAddress endpoint_{};
   // A run of several nodes has one of the two.

@@ -8,7 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/coordinate/open_coordinator.hpp"
+#include "agent/coordinate/coordinator_port.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 

@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "agent/coordinate/round_store.hpp"
-#include "agent/coordinate/store_peers.hpp"
+#include "agent/coordinate/node_store.hpp"
 #include "agent/output/log.hpp"
 #include "base/message_line.hpp"
 #include "base/random_uuid.hpp"

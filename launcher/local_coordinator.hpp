@@ -4,7 +4,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
-#include "agent/coordinate/open_coordinator.hpp"
+#include "agent/coordinate/coordinator_port.hpp"
 #include "base/result.hpp"
 #include "launcher/configure.hpp"
 

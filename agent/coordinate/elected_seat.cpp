@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "agent/coordinate/record_admission.hpp"
+#include "rendezvous/round/record.hpp"
 
 namespace ddprun {
 
@@ -40,8 +40,10 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const protocol::Hell
   options.election.jitter = jitter_of(agent);
   options.election.cut_off_max = rendezvous.coordinator_timeout;
   options.election.where = etcd.text;
-  options.election.bars = [hello](const RunRecord& record) {
-    return refusal_of_record(hello, record);
+  options.election.bars = [hello](const RunRecord& record) -> std::optional<std::string> {
+    const auto refused = round::refuse_record(hello, record);
+    if (!refused) return std::nullopt;
+    return refused->sentence;
   };
   options.keys = etcd::keys_of(etcd.prefix, config.run_id.value());
   return options;

@@ -1,12 +1,22 @@
 #include "agent/coordinate/endpoint_seat.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
+
+#include "agent/coordinate/endpoint_links.hpp"
+#include "agent/coordinate/link_messages.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+
+namespace {
+
+constexpr std::size_t kRivalsMax = 8;
+
+}  // namespace
 
 EndpointSeat::EndpointSeat(asio::any_io_executor executor, const LaunchConfig& config,
                            Coordinator here, MakeCoordinator make, OpenCoordinator open,
@@ -149,6 +159,97 @@ void EndpointSeat::post(std::function<void()> what) {
   asio::post(executor_, [weak = std::weak_ptr<int>(alive_), what = std::move(what)] {
     if (weak.lock() != nullptr) what();
   });
+}
+
+// Whether other nodes reach the coordinator of this process where they are told to.
+void EndpointSeat::check_endpoint() {
+  if (here_ == nullptr) return;
+  const RendezvousConfig& rendezvous = *config_.rendezvous;
+  if (!rendezvous.given_host.empty()) check_given_address();
+  for (const std::string& literal : rendezvous.namesakes) check_namesake(literal);
+}
+
+void EndpointSeat::check_given_address() {
+  const RendezvousConfig& rendezvous = *config_.rendezvous;
+  const CoordinatorAddress given{rendezvous.given_host, rendezvous.coordinator.port};
+  const auto unanswered = [this, given](const std::string& evidence) {
+    checks_.clear();
+    user_.seat_note("no connection to " + to_text(given) + " reaches this coordinator (" +
+                    evidence + "): other nodes that use this address may not find it");
+  };
+  checks_.push_back(std::make_unique<EndpointCheck>(
+      executor_, link_secret_of(config_), given, here_->nonce(), kCheckSilence,
+      EndpointCheck::Tells{[this, given](const protocol::Probe&) { join_other(given); },
+                           unanswered}));
+}
+
+/// The endpoint's name has an address of another node, too, as that of a headless service has. Of
+/// coordinators that see each other one that has had a round stays, else the one with the least
+/// nonce, and the name leads to it once no other one listens.
+void EndpointSeat::check_namesake(const std::string& literal) {
+  const CoordinatorAddress& endpoint = config_.rendezvous->coordinator;
+  client::LinkSecret secret = link_secret_of(config_);
+  secret.host = endpoint.host;
+  const auto other = [this, endpoint, own = here_->nonce()](const protocol::Probe& answer) {
+    if (answer.had_round || answer.nonce < own) join_other(endpoint);
+  };
+  checks_.push_back(std::make_unique<EndpointCheck>(
+      executor_, std::move(secret), CoordinatorAddress{literal, endpoint.port}, here_->nonce(),
+      Duration::max(), EndpointCheck::Tells{other, [](const std::string&) {}}));
+}
+
+// The agent goes there before its links to the coordinator here end.
+void EndpointSeat::join_other(const CoordinatorAddress& other) {
+  checks_.clear();
+  user_.seat_note("another process coordinates the run at " + to_text(other) +
+                  ": this node joins it");
+  make_ = nullptr;
+  if (stands_by()) {
+    close();
+    listen();
+  }
+  user_.joins_other(other);
+  here_.reset();
+}
+
+/// A leader that began apart and does not know that it is to yield to this one is told so.
+void EndpointSeat::attend(coordinator::Server& coordinator, std::uint16_t port) {
+  const Leader leader{&coordinator, port};
+  coordinator.on_rival([this, leader](const std::string& host, std::uint16_t at) {
+    tell_rival({host, at}, leader);
+  });
+  coordinator.on_resigned([this] { post([this] { resigned(); }); });
+}
+
+// Where another coordinator of the run tells that it leads, too, that one is told next.
+void EndpointSeat::tell(CoordinatorAddress where, Leader leader) {
+  const auto hears = [this, leader](const protocol::Moved& moved) {
+    tell_rival({moved.address, moved.port}, leader);
+  };
+  notices_.push_back(std::make_unique<EndpointNotice>(
+      executor_, config_, std::move(where), [this, leader] { return says(leader); }, hears));
+}
+
+void EndpointSeat::tell_rival(CoordinatorAddress where, Leader leader) {
+  const bool is_told = std::any_of(rivals_.begin(), rivals_.end(), [&where](const Rival& one) {
+    return one.where.host == where.host && one.where.port == where.port;
+  });
+  if (is_told || rivals_.size() >= kRivalsMax) return;
+  const auto ends = [this] {
+    post([this] {
+      std::erase_if(rivals_, [](const Rival& one) { return one.notice->has_ended(); });
+    });
+  };
+  auto notice = std::make_unique<EndpointNotice>(
+      executor_, config_, where, [this, leader] { return says(leader); }, nullptr, ends);
+  rivals_.push_back({std::move(where), std::move(notice)});
+}
+
+std::optional<protocol::Lead> EndpointSeat::says(const Leader& leader) const {
+  const auto led = leader.coordinator->led();
+  if (!led) return std::nullopt;
+  return protocol::Lead{config_.run_id, led->round, leader.port, led->origin,
+                        command_key(config_.workers)};
 }
 
 }  // namespace ddprun

@@ -13,8 +13,7 @@
 
 #include "agent/config/launch_config.hpp"
 #include "agent/coordinate/coordinator_port.hpp"
-#include "agent/coordinate/endpoint_check.hpp"
-#include "agent/coordinate/endpoint_notice.hpp"
+#include "agent/coordinate/endpoint_links.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun {
@@ -76,11 +75,9 @@ class EndpointSeat {
   };
   [[nodiscard]] bool stands_by() const { return config_.rendezvous->stands_by; }
   [[nodiscard]] bool is_candidate() const { return standby_.coordinator() != nullptr; }
-  // endpoint_seat_checks.cpp
   void check_given_address();
   void check_namesake(const std::string& literal);
   void join_other(const CoordinatorAddress& other);
-  // endpoint_seat.cpp
   void listen();
   void turn_away();
   void turned_away(const boost::system::error_code& why);
@@ -88,7 +85,7 @@ class EndpointSeat {
   [[nodiscard]] bool serve_host_entry();
   void close();
   void resigned();
-  // endpoint_seat_notices.cpp: other coordinators learn of the one here.
+  // Other coordinators learn of the one here.
   void attend(coordinator::Server& coordinator, std::uint16_t port);
   void tell(CoordinatorAddress where, Leader leader);
   void tell_rival(CoordinatorAddress where, Leader leader);

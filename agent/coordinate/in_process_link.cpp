@@ -11,44 +11,44 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
+namespace {
+
+round::RunOptions options_of(const RunId& run) {
+  round::RunOptions options{run, "in-process"};
+  options.single_node = true;
+  return options;
+}
+
+/// Every event is posted, so that the agent is never called from inside one of its own calls.
+class InProcessLink final : public client::CoordinatorLink {
  public:
-  Impl(const asio::any_io_executor& executor, const RunId& run, Sink sink)
+  InProcessLink(const asio::any_io_executor& executor, const RunId& run, Sink sink)
       : executor_(executor), sink_(std::move(sink)), run_(options_of(run)), timer_(executor) {}
 
-  void connect(client::LinkId link) {
+  void connect(client::LinkId link) override {
     link_ = link;
     deliver(client::LinkUp{link});
   }
-  void send(client::LinkId link, const protocol::Message& message) {
-    if (link != link_) return;
-    perform(run_.step(round::Received{round::LinkId(link), round::Peer{}, message}, Clock::now()));
+  void send(client::LinkId link, const protocol::Message& message) override {
+    if (link == link_) step(round::Received{round::LinkId(link), round::Peer{}, message});
   }
-  void close(client::LinkId link) {
+  void close(client::LinkId link) override {
     if (link != link_) return;
     link_ = 0;
-    perform(run_.step(round::LinksLost{{{round::LinkId(link), "closed"}}}, Clock::now()));
+    step(round::LinksLost{{{round::LinkId(link), "closed"}}});
   }
-  void shut() {
-    sink_ = {};
-    timer_.cancel();
-  }
+  asio::awaitable<void> flush() override { co_return; }
 
  private:
-  static round::RunOptions options_of(const RunId& run) {
-    round::RunOptions options{run, "in-process"};
-    options.single_node = true;
-    return options;
-  }
-
   void deliver(client::Event event) {
-    asio::post(executor_, [self = shared_from_this(), event = std::move(event)] {
-      if (self->sink_) self->sink_(event);
+    asio::post(executor_, [this, weak = std::weak_ptr<int>(alive_), event = std::move(event)] {
+      if (weak.lock() != nullptr) sink_(event);
     });
   }
-  void perform(round::Actions actions) {
+  void step(const round::Event& event) {
+    round::Actions actions = run_.step(event, Clock::now());
     for (round::Action& action : actions) {
-      std::visit([this](auto& one) { act(one); }, action);
+      std::visit([this](auto& alternative) { act(alternative); }, action);
     }
   }
   void act(round::Send& action) {
@@ -59,9 +59,11 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
   }
   void act(const round::ArmTimer& action) {
     timer_.expires_at(action.deadline);
-    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
-      if (!cancelled && self->sink_) self->perform(self->run_.step(round::Tick{}, Clock::now()));
-    });
+    // A timer that has expired already is not cancelled any more.
+    timer_.async_wait(
+        [this, weak = std::weak_ptr<int>(alive_)](const boost::system::error_code& cancelled) {
+          if (!cancelled && weak.lock() != nullptr) step(round::Tick{});
+        });
   }
   void act(const round::Note&) {}  // the agent prints what concerns it
   void act(const round::Finish&) { timer_.cancel(); }
@@ -73,29 +75,15 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
   round::Run run_;
   asio::steady_timer timer_;
   client::LinkId link_ = 0;  // 0: none is up
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 
-InProcessLink::InProcessLink(asio::any_io_executor executor, const RunId& run, Sink sink)
-    : impl_(std::make_shared<Impl>(executor, run, std::move(sink))) {}
+}  // namespace
 
-InProcessLink::~InProcessLink() {
-  impl_->shut();
-}
-
-void InProcessLink::connect(client::LinkId link) {
-  impl_->connect(link);
-}
-
-void InProcessLink::send(client::LinkId link, const protocol::Message& message) {
-  impl_->send(link, message);
-}
-
-void InProcessLink::close(client::LinkId link) {
-  impl_->close(link);
-}
-
-asio::awaitable<void> InProcessLink::flush() {
-  co_return;
+std::unique_ptr<client::CoordinatorLink> make_in_process_link(asio::any_io_executor executor,
+                                                              const RunId& run,
+                                                              client::CoordinatorLink::Sink sink) {
+  return std::make_unique<InProcessLink>(executor, run, std::move(sink));
 }
 
 }  // namespace ddprun

@@ -1,13 +1,17 @@
 // link_messages: between what the link to the coordinator says (rendezvous/protocol) and what the
-// agent works with. Pure conversions, no thread rule.
+// agent works with. Pure, no thread rule.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
 #include "agent/config/plan.hpp"
+#include "agent/config/rendezvous_config.hpp"
+#include "agent/output/wait_text.hpp"
 #include "rendezvous/client/membership.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {
 
@@ -32,5 +36,27 @@ struct AgentIdentity {
 /// With MasterChoice::kFixed the master is the configuration's, else the round's; a single node has
 /// the configuration's address and the round's port.
 [[nodiscard]] RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& config);
+
+/// What a node without a round waits for, from the events of its link. Time is an argument.
+class RendezvousWait {
+ public:
+  RendezvousWait(const RendezvousConfig& config, TimePoint start)
+      : config_(config), start_(start) {}
+
+  /// The coordinator, nodes, or nothing. `joined`: a coordinator has answered before.
+  [[nodiscard]] const std::optional<Wait>& after(const client::Event& event, bool joined,
+                                                 TimePoint now);
+  /// A round starts, or the run is over: the next wait begins from zero.
+  void end();
+
+ private:
+  void wait_for_coordinator(bool joined, TimePoint now);
+  void wait_for_nodes(const protocol::Waiting& waiting, TimePoint now);
+
+  const RendezvousConfig& config_;
+  TimePoint start_;
+  std::optional<Wait> wait_{};
+  std::optional<TimePoint> nodes_since_{};
+};
 
 }  // namespace ddprun

@@ -37,7 +37,7 @@ CrowdAgent::CrowdAgent(Crowd& crowd, std::size_t number)
     : crowd_(crowd),
       number_(number),
       membership_(options_of(crowd.options_, number), Clock::now()),
-      connections_(std::make_unique<Connections>(
+      connection_(make_tcp_link(
           crowd.io_.get_executor(), crowd.options_.host, crowd.options_.port,
           [this](const Event& event) { on_event(event); },
           LinkSecret{crowd.options_.tls, crowd.options_.run_id})),
@@ -91,16 +91,16 @@ void CrowdAgent::carry_out(const Actions& actions) {
 
 void CrowdAgent::act(const Connect& connect) {
   link_ = connect.link;
-  connections_->connect(link_);
+  connection_->connect(link_);
 }
 
 void CrowdAgent::act(const CloseLink& close) {
-  connections_->close(close.link);
+  connection_->close(close.link);
 }
 
 void CrowdAgent::act(const SendMessage& send) {
   if (crowd_.keeps_traffic()) crowd_.traffic_.up.push_back(send.message);
-  connections_->send(send.link, send.message);
+  connection_->send(send.link, send.message);
 }
 
 void CrowdAgent::act(const OpenStore&) {
@@ -151,7 +151,7 @@ void CrowdAgent::beat() {
 
 void CrowdAgent::vanish() {
   timer_.cancel();
-  connections_.reset();
+  connection_.reset();
   --crowd_.alive_;
 }
 

@@ -54,7 +54,7 @@ class CrowdAgent {
   /// Disconnects without a message, as if killed.
   void vanish();
 
-  [[nodiscard]] bool alive() const { return connections_ != nullptr; }
+  [[nodiscard]] bool alive() const { return connection_ != nullptr; }
   [[nodiscard]] int round() const { return started_; }
   [[nodiscard]] const std::optional<client::End>& end() const { return end_; }
 
@@ -83,7 +83,7 @@ class CrowdAgent {
   Crowd& crowd_;
   const std::size_t number_;
   client::Membership membership_;
-  std::unique_ptr<client::Connections> connections_;  // null after vanish()
+  std::shared_ptr<client::CoordinatorLink> connection_;  // null after vanish()
   boost::asio::steady_timer timer_;
   std::deque<client::Event> waiting_;  // events that arrived while another was handled
   bool busy_ = false;

@@ -13,20 +13,28 @@
 #include "base/assert.hpp"
 #include "net/connect.hpp"
 #include "net/resolve.hpp"
-#include "rendezvous/client/limits.hpp"
 #include "rendezvous/client/link.hpp"
+#include "rendezvous/client/membership.hpp"
 #include "rendezvous/client/who_answers.hpp"
 
 namespace ddprun::client {
 
 namespace asio = boost::asio;
 
-/// Every function that calls the sink keeps itself alive meanwhile: the sink may destroy
-/// Connections.
-class Connections::Impl final : public std::enable_shared_from_this<Impl>, public LinkUser {
+namespace {
+
+// After this long without an answer to the hello, another connection asks what kind of server it
+// is.
+constexpr Duration kDoubtAfter = std::chrono::milliseconds(250);
+static_assert(kDoubtAfter + 2 * kAskMax < std::chrono::seconds(1), "refused within a second");
+
+/// Every function that calls the sink keeps itself alive meanwhile: the sink may end the link.
+class TcpLink final : public CoordinatorLink,
+                      public std::enable_shared_from_this<TcpLink>,
+                      public LinkUser {
  public:
-  Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
-       Sink sink, LinkSecret secret)
+  TcpLink(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
+          Sink sink, LinkSecret secret)
       : executor_(executor),
         first_host_(host),
         host_(host),
@@ -38,16 +46,17 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
         progress_(executor),
         doubt_(executor) {}
 
-  void connect(LinkId link);
-  void aim(const std::string& host, std::uint16_t port, const std::string& why);
-  void send(LinkId link, const protocol::Message& message) {
+  void connect(LinkId link) override;
+  void aim(const std::string& host, std::uint16_t port, const std::string& why) override;
+  void send(LinkId link, const protocol::Message& message) override {
     if (link == current_ && link_ != nullptr) link_->send(message);
   }
-  void close(LinkId link);
+  void close(LinkId link) override;
+  asio::awaitable<void> flush() override { return flush(shared_from_this()); }
   void shut();
-  static asio::awaitable<void> flush(std::shared_ptr<Impl> self);
 
  private:
+  static asio::awaitable<void> flush(std::shared_ptr<TcpLink> self);
   [[nodiscard]] bool is_where_it_was() const;
   void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
   void on_connected(Result<net::Connected> connected);
@@ -93,7 +102,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   std::string held_;  // why the link ended, until the question is answered
 };
 
-void Connections::Impl::connect(LinkId link) {
+void TcpLink::connect(LinkId link) {
   DDPRUN_ASSERT(link != 0);
   if (current_ != 0) close(current_);
   current_ = link;
@@ -110,7 +119,7 @@ void Connections::Impl::connect(LinkId link) {
   });
 }
 
-void Connections::Impl::aim(const std::string& host, std::uint16_t port, const std::string& why) {
+void TcpLink::aim(const std::string& host, std::uint16_t port, const std::string& why) {
   const bool resolves = current_ != 0 && connector_ == nullptr && link_ == nullptr;
   if (resolves) {
     asio::post(executor_, [weak = weak_from_this(), link = current_] {
@@ -126,13 +135,13 @@ void Connections::Impl::aim(const std::string& host, std::uint16_t port, const s
 }
 
 // A name may mean another host by now: its refusal says nothing of the process that answered.
-bool Connections::Impl::is_where_it_was() const {
+bool TcpLink::is_where_it_was() const {
   const auto found = answered_at_.find(aim_);
   if (found == answered_at_.end()) return true;
   return std::find(tried_.begin(), tried_.end(), found->second) != tried_.end();
 }
 
-void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
+void TcpLink::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
   if (!addresses) return down(addresses.error().sentence);
   tried_ = *addresses;
   connector_ =
@@ -144,7 +153,7 @@ void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> a
   connector_->start();
 }
 
-void Connections::Impl::on_connected(Result<net::Connected> connected) {
+void TcpLink::on_connected(Result<net::Connected> connected) {
   const bool refused = connector_->was_refused();
   connector_.reset();
   if (!connected) {
@@ -162,7 +171,7 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   link->start();
 }
 
-std::unique_ptr<net::TlsSession> Connections::Impl::begin_tls() const {
+std::unique_ptr<net::TlsSession> TcpLink::begin_tls() const {
   if (!secret_.tls) return nullptr;
   if (secret_.tls->has_secret()) return net::TlsSession::connecting(secret_.tls, secret_.run);
   const bool renamed = host_ == first_host_ && !secret_.host.empty();
@@ -171,7 +180,7 @@ std::unique_ptr<net::TlsSession> Connections::Impl::begin_tls() const {
 
 // With a secret or certificates nothing is asked in clear, and no answer in clear would be
 // believed.
-void Connections::Impl::doubt_after(Duration silence) {
+void TcpLink::doubt_after(Duration silence) {
   if (is_known_ || secret_.tls) return;
   doubt_.expires_after(silence);
   doubt_.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
@@ -180,7 +189,7 @@ void Connections::Impl::doubt_after(Duration silence) {
   });
 }
 
-void Connections::Impl::ask_who_answers() {
+void TcpLink::ask_who_answers() {
   if (current_ == 0 || is_known_ || asking_ != nullptr) return;
   asking_ = std::make_shared<WhoAnswers>(executor_, peer_, [this](const std::string& sentence) {
     const auto self = shared_from_this();
@@ -190,7 +199,7 @@ void Connections::Impl::ask_who_answers() {
 }
 
 // A refusal ends the agent, as if the server itself had said it.
-void Connections::Impl::on_answer(const std::string& sentence) {
+void TcpLink::on_answer(const std::string& sentence) {
   asking_.reset();
   if (!sentence.empty()) {
     if (held_.empty()) held_ = sentence;
@@ -200,28 +209,28 @@ void Connections::Impl::on_answer(const std::string& sentence) {
   if (current_ != 0 && !held_.empty()) down(std::exchange(held_, {}));
 }
 
-void Connections::Impl::cancel_doubt() {
+void TcpLink::cancel_doubt() {
   doubt_.cancel();
   if (asking_) asking_->cancel();
   asking_.reset();
   held_.clear();
 }
 
-void Connections::Impl::down(const std::string& evidence, By by) {
+void TcpLink::down(const std::string& evidence, By by) {
   cancel_doubt();
   link_.reset();
   moved();
   sink_(LinkDown{std::exchange(current_, 0), evidence, by == By::kKernel});
 }
 
-void Connections::Impl::heard(protocol::Message message) {
+void TcpLink::heard(protocol::Message message) {
   const auto self = shared_from_this();
   answered_at_.insert_or_assign(aim_, peer_.address());
   if (!std::exchange(is_known_, true)) cancel_doubt();
   sink_(Incoming{current_, std::move(message)});
 }
 
-void Connections::Impl::lost(const std::string& evidence) {
+void TcpLink::lost(const std::string& evidence) {
   const auto self = shared_from_this();
   if (is_known_ || secret_.tls) return down(evidence);
   link_.reset();
@@ -230,20 +239,20 @@ void Connections::Impl::lost(const std::string& evidence) {
   ask_who_answers();
 }
 
-void Connections::Impl::met_another_server(const std::string& sentence) {
+void TcpLink::met_another_server(const std::string& sentence) {
   const auto self = shared_from_this();
   if (is_known_) return down(sentence);
   cancel_doubt();
   on_answer(sentence);
 }
 
-void Connections::Impl::wrote(Link& link) {
+void TcpLink::wrote(Link& link) {
   moved();
   if (!link.is_closed()) return;
   std::erase_if(closing_, [&link](const auto& closing) { return closing.get() == &link; });
 }
 
-void Connections::Impl::close(LinkId link) {
+void TcpLink::close(LinkId link) {
   if (link != current_) return;
   current_ = 0;
   cancel_doubt();
@@ -257,7 +266,7 @@ void Connections::Impl::close(LinkId link) {
   closing->close();
 }
 
-void Connections::Impl::shut() {
+void TcpLink::shut() {
   current_ = 0;
   cancel_doubt();
   if (resolver_) resolver_->cancel();
@@ -268,13 +277,13 @@ void Connections::Impl::shut() {
   moved();
 }
 
-std::size_t Connections::Impl::unsent() const {
+std::size_t TcpLink::unsent() const {
   std::size_t bytes = link_ ? link_->unsent() : 0;
   for (const auto& link : closing_) bytes += link->unsent();
   return bytes;
 }
 
-asio::awaitable<void> Connections::Impl::flush(std::shared_ptr<Impl> self) {
+asio::awaitable<void> TcpLink::flush(std::shared_ptr<TcpLink> self) {
   const TimePoint hung = Clock::now() + kFlushMax;
   while (self->unsent() > 0 && Clock::now() < hung) {
     const std::uint64_t before = self->moves_;
@@ -284,32 +293,14 @@ asio::awaitable<void> Connections::Impl::flush(std::shared_ptr<Impl> self) {
   }
 }
 
-Connections::Connections(asio::any_io_executor executor, std::string host, std::uint16_t port,
-                         Sink sink, LinkSecret secret)
-    : impl_(std::make_shared<Impl>(executor, host, port, std::move(sink), std::move(secret))) {}
+}  // namespace
 
-Connections::~Connections() {
-  impl_->shut();
-}
-
-void Connections::connect(LinkId link) {
-  impl_->connect(link);
-}
-
-void Connections::aim(const std::string& host, std::uint16_t port, const std::string& why) {
-  impl_->aim(host, port, why);
-}
-
-void Connections::send(LinkId link, const protocol::Message& message) {
-  impl_->send(link, message);
-}
-
-void Connections::close(LinkId link) {
-  impl_->close(link);
-}
-
-asio::awaitable<void> Connections::flush() {
-  return Impl::flush(impl_);
+std::shared_ptr<CoordinatorLink> make_tcp_link(asio::any_io_executor executor,
+                                               const std::string& host, std::uint16_t port,
+                                               CoordinatorLink::Sink sink, LinkSecret secret) {
+  const auto link =
+      std::make_shared<TcpLink>(executor, host, port, std::move(sink), std::move(secret));
+  return {static_cast<CoordinatorLink*>(link.get()), [link](CoordinatorLink*) { link->shut(); }};
 }
 
 }  // namespace ddprun::client

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "net/listen.hpp"
-#include "rendezvous/client/limits.hpp"
 #include "rendezvous/client/who_answers.hpp"
 #include "rendezvous/protocol/codec.hpp"
 
@@ -19,6 +18,9 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
+
+// Read from the link before other events are handled.
+constexpr std::size_t kReceiveAtOnce = 256 * 1024;
 
 std::string unproven(const net::TlsSession& tls) {
   if (tls.is_established()) return "";

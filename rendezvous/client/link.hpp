@@ -9,14 +9,22 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "net/connect.hpp"
 #include "net/tls.hpp"
 #include "rendezvous/protocol/frame.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
 namespace ddprun::client {
 
 class Link;
+
+/// Bytes that the coordinator has not read; above this the link is closed with that evidence. The
+/// largest report fits.
+inline constexpr std::size_t kUnsentBytesMax = 4 * protocol::kFrameBytesMax;
+/// At the end, a peer that reads nothing for this long is no longer waited for.
+inline constexpr Duration kStallMax = std::chrono::seconds(1);
 
 class LinkUser {
  public:

@@ -19,14 +19,27 @@
 
 #include "base/signal_merge.hpp"
 #include "rendezvous/client/membership/events.hpp"
-#include "rendezvous/client/membership/group.hpp"
-#include "rendezvous/client/membership/limits.hpp"
 #include "rendezvous/client/membership/notices.hpp"
 #include "rendezvous/client/membership/search.hpp"
-#include "rendezvous/client/membership/stores.hpp"
-#include "rendezvous/client/membership/way_out.hpp"
+#include "rendezvous/client/membership/states.hpp"
 
 namespace ddprun::client {
+
+inline constexpr Duration kRetryMin = std::chrono::milliseconds(50);
+inline constexpr Duration kRetryMax = std::chrono::milliseconds(1000);
+inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
+/// How long a node waits for a coordinator while what names one does not answer. A verdict is kept
+/// for longer (etcd::kOverKept): each node that comes back hears it.
+inline constexpr Duration kAwaitedMax = std::chrono::days(7);
+/// A new link must bring an answer to the hello within this, or it is tried again.
+inline constexpr Duration kConnectMax = std::chrono::seconds(5);
+/// Name lookup and connection of one attempt. LinkDown then names the evidence, before Membership
+/// gives the attempt up.
+inline constexpr Duration kAttemptMax = kConnectMax * 9 / 10;
+/// After a second stop signal the coordinator's last answer is awaited this long.
+inline constexpr Duration kHurryMax = std::chrono::seconds(1);
+/// The coordinator's answer to a leave is awaited so long beyond the time for the workers of all.
+inline constexpr Duration kLeaveMargin = std::chrono::seconds(5);
 
 struct MembershipOptions {
   protocol::Hello hello;    // store_port, age and claim are filled in here
@@ -144,7 +157,7 @@ class Membership {
   void arm();
   [[nodiscard]] std::optional<TimePoint> next_deadline();
 
-  // membership_search.cpp: another node coordinates.
+  // The same: another node coordinates.
   void on(const Abdicated& abdicated);
   void look_further(LinkLoss loss, bool had_it);
   void await_last_word(LinkLoss loss);

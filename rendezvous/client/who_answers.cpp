@@ -11,7 +11,6 @@
 
 #include "net/bugs.hpp"
 #include "net/listen.hpp"
-#include "rendezvous/client/limits.hpp"
 
 namespace ddprun::client {
 

@@ -13,7 +13,12 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
+
 namespace ddprun::client {
+
+/// For each of its two questions.
+inline constexpr Duration kAskMax = std::chrono::milliseconds(300);
 
 class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
  public:

@@ -1,4 +1,4 @@
-#include "agent/coordinate/endpoint_notice.hpp"
+#include "agent/coordinate/endpoint_links.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -1,5 +1,5 @@
 // What the line on a terminal says while no round runs.
-#include "agent/coordinate/rendezvous_wait.hpp"
+#include "agent/coordinate/link_messages.hpp"
 
 #include "tests/support/catch.hpp"
 

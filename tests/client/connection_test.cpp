@@ -1,8 +1,8 @@
-// Connections against a scripted coordinator on loopback: what is sent, which events it produces,
-// and that none follows the end.
+// A link over TCP against a scripted coordinator on loopback: what is sent, which events it
+// produces, and that none follows the end.
 #include "rendezvous/client/connection.hpp"
 
-#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/link.hpp"
 #include "tests/client/scene.hpp"
 
 using namespace ddprun;
@@ -378,7 +378,7 @@ TEST_CASE("a name that does not resolve is reported by name") {
   CHECK_THAT(agent.next<LinkDown>().evidence, ContainsSubstring("no-such-host.invalid"));
 }
 
-TEST_CASE("destroying Connections cancels everything without an event") {
+TEST_CASE("destroying the link cancels everything without an event") {
   asio::io_context io;
   Listener listener(io);
   Agent agent(io, GENERATE(as<std::string>(), "127.0.0.1", "localhost", "127.1"), listener.port());
@@ -401,7 +401,7 @@ TEST_CASE("destroying Connections cancels everything without an event") {
   CHECK(runs_until(io, [&io] { return io.stopped(); }));  // no operation is left behind
 }
 
-TEST_CASE("the sink may destroy Connections during any event") {
+TEST_CASE("the sink may destroy the link during any event") {
   Pair pair;
   const auto [kind, events] = GENERATE(table<std::size_t, std::size_t>({
       {Event(LinkUp{}).index(), 1},  // of LinkUp, two messages, LinkDown
@@ -421,7 +421,7 @@ TEST_CASE("the sink may destroy Connections during any event") {
   CHECK(pair.agent.heard() == events);
 }
 
-TEST_CASE("the sink may destroy Connections when an attempt fails") {
+TEST_CASE("the sink may destroy the link when an attempt fails") {
   asio::io_context io;
   Agent agent(io, GENERATE(as<std::string>(), "no-such-host.invalid", "127.0.0.1"),
               test::free_port());

@@ -1,5 +1,5 @@
 // The life of a node's workers, and what the coordinator learns of a round.
-#include "rendezvous/client/membership/group.hpp"
+#include "rendezvous/client/membership/states.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,6 +1,5 @@
 // When a wait is worth a line, and how often.
 #include "rendezvous/client/membership/notices.hpp"
-#include "rendezvous/client/membership/limits.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

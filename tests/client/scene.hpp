@@ -133,18 +133,18 @@ class Listener {
   tcp::socket filler_{io_};
 };
 
-/// Connections that records its events.
+/// A link over TCP that records its events.
 class Agent {
  public:
   Agent(asio::io_context& io, const std::string& host, std::uint16_t port, LinkSecret secret = {})
       : io_(io),
-        connections_(std::make_unique<Connections>(
+        link_(make_tcp_link(
             io.get_executor(), host, port, [this](const Event& e) { take(e); },
             std::move(secret))) {}
 
-  Connections& operator*() { return *connections_; }
-  Connections* operator->() { return connections_.get(); }
-  void destroy() { connections_.reset(); }
+  CoordinatorLink& operator*() { return *link_; }
+  CoordinatorLink* operator->() { return link_.get(); }
+  void destroy() { link_.reset(); }
   /// The next event, in order; fails the test if it is of another type.
   template <class Kind>
   Kind next() {
@@ -162,7 +162,7 @@ class Agent {
   /// Completes when flush() completes.
   void flush() {
     bool done = false;
-    asio::co_spawn(io_, connections_->flush(),
+    asio::co_spawn(io_, link_->flush(),
                    [&done](const std::exception_ptr& failure) { done = failure == nullptr; });
     REQUIRE(runs_until(io_, [&done] { return done; }));
   }
@@ -177,7 +177,7 @@ class Agent {
   asio::io_context& io_;
   std::vector<Event> events_;
   std::size_t at_ = 0;
-  std::unique_ptr<Connections> connections_;
+  std::shared_ptr<CoordinatorLink> link_;
 };
 
 }  // namespace ddprun::client

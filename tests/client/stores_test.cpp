@@ -1,5 +1,5 @@
 // The stores of one node: which are open, and until when.
-#include "rendezvous/client/membership/stores.hpp"
+#include "rendezvous/client/membership/states.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

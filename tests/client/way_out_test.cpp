@@ -1,5 +1,5 @@
 // How a node leaves its run.
-#include "rendezvous/client/membership/way_out.hpp"
+#include "rendezvous/client/membership/states.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/membership.hpp"
 #include "tests/sim/words.hpp"
 
 namespace ddprun::failover {

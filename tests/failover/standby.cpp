@@ -1,8 +1,8 @@
-// The part of a Process that is agent/coordinate/standby and agent/coordinate/endpoint_notice in a
+// The part of a Process that is agent/coordinate/standby and agent/coordinate/endpoint_links in a
 // real process: keep the two alike.
 #include <utility>
 
-#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/membership.hpp"
 #include "tests/failover/process.hpp"
 
 namespace ddprun::failover {
@@ -11,7 +11,7 @@ using namespace protocol;
 
 namespace {
 
-// agent/coordinate/endpoint_notice.hpp.
+// agent/coordinate/endpoint_links.hpp.
 constexpr Duration kNoticeInterval = milliseconds(500);
 constexpr int kUnansweredMax = 4;
 

@@ -60,7 +60,7 @@ MUTANTS = [
      "  roster_.unlink(agent);\n}\n", '  lose(agent, "connection closed", LinkEnd::kGone);\n}\n'),
     ("after a stall silence limits do not start again", "rendezvous/round/run.cpp",
      "agent->heard = now_;", "(void)agent;"),
-    ("the store of an ended round closes at once", "rendezvous/client/membership/stores.cpp",
+    ("the store of an ended round closes at once", "rendezvous/client/membership/states.cpp",
      "{*serving_, now + released_max_}", "{*serving_, now}"),
     ("rounds that fail at once start again at once", "rendezvous/round/restarts.cpp",
      "delay_.count() > 0 ?", "false ?"),

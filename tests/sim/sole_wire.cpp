@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/membership.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "tests/sim/sole_world.hpp"
 #include "tests/sim/words.hpp"

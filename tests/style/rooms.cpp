@@ -158,8 +158,7 @@ const std::vector<Room> kAgentRooms{
     // Where the coordinator is: elsewhere, here, or about to be.
     {"agent/coordinate/",
      {"base/", "net/", "rendezvous/client/", "rendezvous/coordinator/server", "rendezvous/etcd/",
-      "rendezvous/protocol/", "rendezvous/store/", "agent/config/", "agent/proc/", "agent/output/",
-      "agent/coordinate/record_admission"},
+      "rendezvous/protocol/", "rendezvous/store/", "agent/config/", "agent/proc/", "agent/output/"},
      {kProcess, kOptions, kTorch, kTensor}},
     // A single node is a run with one member: its coordinator is the pure core itself.
     {"agent/coordinate/in_process_link",
@@ -169,7 +168,10 @@ const std::vector<Room> kAgentRooms{
      {"base/", "rendezvous/round/", "agent/"},
      {kAsio, kJson, kLog, kOptions}},
     // One rule says who fits into a run, also before this node coordinates it.
-    {"agent/coordinate/record_admission", {"base/", "rendezvous/"}, kAll, Core::kPure},
+    {"agent/coordinate/elected_seat",
+     {"base/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
+      "rendezvous/round/record", "agent/"},
+     {kProcess, kOptions, kTorch, kTensor}},
     {"agent/",
      {"base/", "net/", "rendezvous/client/", "agent/"},
      {kProcess, kOptions, kTorch, kTensor}},

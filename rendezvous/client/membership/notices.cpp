@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/duration_text.hpp"
-#include "rendezvous/client/membership/limits.hpp"
 
 namespace ddprun::client {
 

@@ -11,6 +11,9 @@
 
 namespace ddprun::client {
 
+/// A wait that is over sooner is not worth a line.
+inline constexpr Duration kQuietMax = std::chrono::seconds(3);
+
 struct Wait {
   std::string text;
   std::string end{};     // what ends it: "gives up"
