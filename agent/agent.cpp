@@ -71,18 +71,17 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs, Coordinator coo
   });
   if (single_node()) return;
   endpoint_ = context_.config().rendezvous->coordinator;
+  SeatUser& user = *this;
   if (!context_.config().rendezvous->etcd) {
-    SeatUser& user = *this;
     seat_ = std::make_unique<EndpointSeat>(executor_, context_.config(), std::move(coordinator),
                                            std::move(make_coordinator), std::move(open_coordinator),
                                            user);
     node_.core().stand_by(seat_->stand_by());
     return;
   }
-  ElectionNode& node = *this;
   const protocol::Hello hello = membership_options(context_.config(), identity_).hello;
   elected_ = std::make_unique<ElectedSeat>(executor_, context_.config(), hello,
-                                           std::move(open_coordinator), node);
+                                           std::move(open_coordinator), user);
   link_->aim("", 0, "no node is elected");
 }
 
@@ -216,10 +215,6 @@ void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool 
 
 void Agent::seat_note(const std::string& text) {
   context_.logger().info(run_note(text));
-}
-
-void Agent::election_failed(const std::string& why) {
-  fail({ErrorKind::kUsage, why});
 }
 
 void Agent::fail(const Error& error) {

@@ -37,7 +37,7 @@ namespace ddprun {
 inline constexpr int kSignalLinesMax = 8;
 inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
 
-class Agent : private ElectionNode, private SeatUser {
+class Agent : private SeatUser {
  public:
   /// `coordinator` is that of the run, if it is in this process; else null, and `make_coordinator`
   /// (may be empty) is asked again as long as no coordinator answers.
@@ -73,9 +73,9 @@ class Agent : private ElectionNode, private SeatUser {
  private:
   friend class Pump<Node, node::Event, Agent>;
   [[nodiscard]] TimePoint now() const { return Clock::now(); }
-  void feed(client::Event event) { node_.feed(std::move(event)); }
+  void feed(client::Event event) override { node_.feed(std::move(event)); }
   /// An error of this node's own: it leaves the run.
-  void fail(const Error& error);
+  void fail(const Error& error) override;
   [[nodiscard]] int report_error(const Error& error);
   void act(const client::Connect& action);
   void act(const client::Coordinate& action);
@@ -103,16 +103,9 @@ class Agent : private ElectionNode, private SeatUser {
 
   void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
                       const std::string& why) override;
-  void coordinator_is_awaited(const std::string& what) override {
-    feed(client::CoordinatorAwaited{what});
-  }
-  void election_note(const std::string& text) override { seat_note(text); }
-  void election_failed(const std::string& why) override;
-  void election_barred(const std::string& why) override { feed(client::ElectionBarred{why}); }
   [[nodiscard]] bool has_coordinator() const override {
     return node_->membership().has_coordinator();
   }
-  void abdicated(const std::string& reason) override { feed(client::Abdicated{reason}); }
   [[nodiscard]] std::vector<client::Place> former_coordinators() const override {
     return node_->membership().former_coordinators();
   }

@@ -8,7 +8,6 @@
 #include "agent/output/log.hpp"
 #include "base/message_line.hpp"
 #include "base/random_uuid.hpp"
-#include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun {
 
@@ -26,8 +25,8 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.secret = launch.config.rendezvous->secret;
   options.certificates = launch.config.rendezvous->certificates;
   options.peers = make_store_peers(launch.config, options.log);
-  options.succession.list_begins = launch.config.rendezvous->list_begins;
-  options.succession.options.exists = launch.config.rendezvous->fails_over;
+  options.list_begins = launch.config.rendezvous->list_begins;
+  options.fails_over = launch.config.rendezvous->fails_over;
   const WorkerConfig& workers = launch.config.workers;
   auto& own = options.own.emplace();
   own.run_id = launch.config.run_id;
@@ -70,7 +69,7 @@ Result<Coordinator> start_local_coordinator(asio::any_io_executor executor, cons
                                             spdlog::logger& logger) {
   if (!launch.coordinator) return Coordinator();
   coordinator::ServerOptions options = options_of(launch, logger);
-  options.succession.options.at_endpoint = true;
+  options.at_endpoint = true;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
                                          launch.coordinator->port, std::move(options));
   if (server) {
@@ -83,28 +82,18 @@ Result<Coordinator> start_local_coordinator(asio::any_io_executor executor, cons
 }
 
 OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger) {
-  return
-      [&launch, &logger](asio::ip::tcp::acceptor listener, SeatTerms terms) -> Result<Coordinator> {
-        coordinator::ServerOptions options = options_of(launch, logger);
-        options.record = std::move(terms.record);
-        options.on_record = std::move(terms.on_record);
-        options.may_act = std::move(terms.may_act);
-        options.term = terms.term;
-        options.keeper = std::move(terms.keeper);
-        options.keeper_timeout = terms.keeper_timeout;
-        if (terms.candidate) {
-          auto& succession = options.succession;
-          succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why,
-                                          terms.candidate->origin};
-          succession.on_abdicate = std::move(terms.candidate->on_abdicate);
-        }
-        auto server = std::make_unique<coordinator::Server>(
-            listener.get_executor(), std::move(listener), std::move(options));
-        const auto started = server->start();
-        if (!started) return started.error();
-        if (terms.term > 0) note_if_open(launch, server->endpoint(), logger);
-        return server;
-      };
+  return [&launch, &logger](asio::ip::tcp::acceptor listener,
+                            coordinator::SeatTerms terms) -> Result<Coordinator> {
+    coordinator::ServerOptions options = options_of(launch, logger);
+    const bool is_elected = terms.term > 0;
+    options.seat = std::move(terms);
+    auto server = std::make_unique<coordinator::Server>(listener.get_executor(),
+                                                        std::move(listener), std::move(options));
+    const auto started = server->start();
+    if (!started) return started.error();
+    if (is_elected) note_if_open(launch, server->endpoint(), logger);
+    return server;
+  };
 }
 
 }  // namespace ddprun

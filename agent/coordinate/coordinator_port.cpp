@@ -17,7 +17,7 @@ Result<std::uint16_t> CoordinatorPort::reserve(const std::string& address, std::
   return bound;
 }
 
-Result<void> CoordinatorPort::open(SeatTerms terms) {
+Result<void> CoordinatorPort::open(coordinator::SeatTerms terms) {
   DDPRUN_ASSERT(listener_.has_value());
   auto made = open_(std::move(*listener_), std::move(terms));
   listener_.reset();

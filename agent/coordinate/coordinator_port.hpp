@@ -10,11 +10,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "base/clock.hpp"
+#include "agent/config/rendezvous_config.hpp"
 #include "base/result.hpp"
+#include "rendezvous/client/membership/events.hpp"
 #include "rendezvous/coordinator/server.hpp"
-#include "rendezvous/protocol/run_record.hpp"
 
 namespace ddprun {
 
@@ -25,28 +26,33 @@ using Coordinator = std::unique_ptr<coordinator::Server>;
 /// this node is not to be the host. An error ends the run before anything is started.
 using MakeCoordinator = std::function<Result<Coordinator>(boost::asio::any_io_executor executor)>;
 
-/// A coordinator that comes into being while the run lives, because this node was chosen for it.
-struct SeatTerms {
-  std::optional<RunRecord> record;                  // what the one before it left in etcd
-  std::function<void(const RunRecord&)> on_record;  // that has changed
-  std::function<bool()> may_act;                    // no other one can act now
-  std::int64_t term = 0;                            // in which it was elected; 0: it was not
-  std::string keeper{};                             // of the record: "etcd h1:2379"
-  Duration keeper_timeout{};                        // how long the end of a run waits for that
-  /// Without a third party: set if it comes after a coordinator that was lost, and has to find a
-  /// majority (docs/FAILOVER.md).
-  struct Candidate {
-    std::string ended_author;
-    std::string why;
-    std::string origin;
-    std::function<void(const std::string& reason)> on_abdicate;
-  };
-  std::optional<Candidate> candidate{};
-};
+/// Makes a coordinator that comes into being while the run lives, because this node was chosen for
+/// it. Serves on `listener`, which listens already.
+using OpenCoordinator = std::function<Result<Coordinator>(boost::asio::ip::tcp::acceptor listener,
+                                                          coordinator::SeatTerms terms)>;
 
-/// Serves on `listener`, which listens already.
-using OpenCoordinator =
-    std::function<Result<Coordinator>(boost::asio::ip::tcp::acceptor listener, SeatTerms terms)>;
+/// The agent, as the seats of coordinators in its process see it. Nothing here is called from
+/// inside a call of a seat, but for the questions.
+class SeatUser {
+ public:
+  /// For its Membership.
+  virtual void feed(client::Event event) = 0;
+  /// The coordinator is at this address, or nowhere, for this reason.
+  virtual void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
+                              const std::string& why) = 0;
+  /// Two nodes were asked to coordinate the run, and the others find that one.
+  virtual void joins_other(const CoordinatorAddress& other) = 0;
+  virtual void seat_note(const std::string& text) = 0;
+  /// The node leaves the run.
+  virtual void fail(const Error& error) = 0;
+  /// Whether a coordinator answers this node.
+  [[nodiscard]] virtual bool has_coordinator() const = 0;
+  /// Coordinators that may not know of this node's, besides that of the endpoint.
+  [[nodiscard]] virtual std::vector<client::Place> former_coordinators() const = 0;
+
+ protected:
+  ~SeatUser() = default;
+};
 
 class CoordinatorPort {
  public:
@@ -57,7 +63,7 @@ class CoordinatorPort {
   /// wait. Returns the port; replaces what was reserved before.
   [[nodiscard]] Result<std::uint16_t> reserve(const std::string& address, std::uint16_t port = 0);
   /// Serves where reserve() listens.
-  [[nodiscard]] Result<void> open(SeatTerms terms);
+  [[nodiscard]] Result<void> open(coordinator::SeatTerms terms);
   /// Closes the links of all agents, and what was reserved. Workers are not affected.
   void close();
   /// Null while it is not open.

@@ -52,9 +52,9 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const protocol::Hell
 }  // namespace
 
 ElectedSeat::ElectedSeat(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                         const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node)
+                         const protocol::Hello& hello, OpenCoordinator open, SeatUser& user)
     : config_(config),
-      node_(node),
+      user_(user),
       port_(executor, std::move(open)),
       elector_(executor, options_of(config, hello), *this) {}
 
@@ -69,14 +69,15 @@ Result<etcd::Leader> ElectedSeat::offer(const std::string& own_address) {
 }
 
 void ElectedSeat::lead(etcd::Revision term, const RunRecord& record) {
-  SeatTerms terms{record, [this](const RunRecord& changed) { elector_.set_record(changed); },
-                  [this] { return elector_.may_act(); }};
+  coordinator::SeatTerms terms{record,
+                               [this](const RunRecord& changed) { elector_.set_record(changed); },
+                               [this] { return elector_.may_act(); }};
   terms.term = term;
   terms.keeper = etcd_of(config_).text;
   terms.keeper_timeout = config_.rendezvous->coordinator_timeout;
   const auto opened = port_.open(std::move(terms));
-  if (!opened) return node_.election_failed(opened.error().sentence);
-  node_.coordinator_at(offered_, true, "");
+  if (!opened) return refuse(opened.error().sentence);
+  user_.coordinator_at(offered_, true, "");
 }
 
 void ElectedSeat::act() {
@@ -88,24 +89,20 @@ void ElectedSeat::recorded(const RunRecord& record) {
 }
 
 void ElectedSeat::await_etcd() {
-  node_.coordinator_is_awaited(etcd_of(config_).text);
+  user_.feed(client::CoordinatorAwaited{etcd_of(config_).text});
 }
 
 void ElectedSeat::step_down() {
   port_.close();
-  node_.coordinator_at(std::nullopt, false, "this node coordinates no more");
+  user_.coordinator_at(std::nullopt, false, "this node coordinates no more");
 }
 
 void ElectedSeat::follow(const std::optional<etcd::Leader>& leader) {
   const bool known = leader && !leader->host.empty() && leader->port != 0;
   if (!known) {
-    return node_.coordinator_at(std::nullopt, false, "no node is elected");
+    return user_.coordinator_at(std::nullopt, false, "no node is elected");
   }
-  node_.coordinator_at(CoordinatorAddress{leader->host, leader->port}, false, "");
-}
-
-void ElectedSeat::refuse(const std::string& why) {
-  node_.election_failed(why);
+  user_.coordinator_at(CoordinatorAddress{leader->host, leader->port}, false, "");
 }
 
 }  // namespace ddprun

@@ -15,27 +15,10 @@
 
 namespace ddprun {
 
-/// The agent, as the election sees it.
-class ElectionNode {
- public:
-  /// The coordinator is at this address, or nowhere, for this reason.
-  virtual void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
-                              const std::string& why) = 0;
-  /// `what` does not answer: "etcd h1:2379".
-  virtual void coordinator_is_awaited(const std::string& what) = 0;
-  virtual void election_note(const std::string& text) = 0;
-  virtual void election_failed(const std::string& why) = 0;
-  /// No node coordinates the run, and this one asks for other terms.
-  virtual void election_barred(const std::string& why) = 0;
-
- protected:
-  ~ElectionNode() = default;
-};
-
 class ElectedSeat final : private etcd::ElectorUser {
  public:
   ElectedSeat(boost::asio::any_io_executor executor, const LaunchConfig& config,
-              const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node);
+              const protocol::Hello& hello, OpenCoordinator open, SeatUser& user);
 
   void start() { elector_.start(); }
   /// Null unless it is in this process.
@@ -52,12 +35,12 @@ class ElectedSeat final : private etcd::ElectorUser {
   void step_down() override;
   void follow(const std::optional<etcd::Leader>& leader) override;
   void await_etcd() override;
-  void note(const std::string& text) override { node_.election_note(text); }
-  void bar(const std::string& why) override { node_.election_barred(why); }
-  void refuse(const std::string& why) override;
+  void note(const std::string& text) override { user_.seat_note(text); }
+  void bar(const std::string& why) override { user_.feed(client::ElectionBarred{why}); }
+  void refuse(const std::string& why) override { user_.fail({ErrorKind::kUsage, why}); }
 
   const LaunchConfig& config_;
-  ElectionNode& node_;
+  SeatUser& user_;
   CoordinatorPort port_;
   CoordinatorAddress offered_;
   etcd::Elector elector_;

@@ -95,13 +95,14 @@ Result<void> EndpointSeat::coordinate(const client::Coordinate& order) {
   }
   standby_.listener()->cancel();
   turns_away_ = false;
-  SeatTerms terms;
+  coordinator::SeatTerms terms;
   const auto abdicate = [this](const std::string& reason) {
     post([this, reason] {
-      if (is_candidate()) user_.abdicated(reason);
+      if (is_candidate()) user_.feed(client::Abdicated{reason});
     });
   };
-  terms.candidate = {order.ended_author, order.why, order.origin, abdicate};
+  terms.candidate = {order.ended_author, order.why, order.origin};
+  terms.on_abdicate = abdicate;
   auto opened = standby_.open(std::move(terms));
   if (opened) attend(*standby_.coordinator(), port_);
   return opened;
@@ -126,7 +127,7 @@ void EndpointSeat::lead() {
 bool EndpointSeat::serve_host_entry() {
   const auto entry = config_.rendezvous->own_entry();
   if (!entry || !entry_.reserve(config_.store.listen_addr, entry->port)) return false;
-  SeatTerms terms;
+  coordinator::SeatTerms terms;
   terms.may_act = [] { return false; };
   return entry_.open(std::move(terms)).has_value();
 }

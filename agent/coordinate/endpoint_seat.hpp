@@ -18,24 +18,6 @@
 
 namespace ddprun {
 
-/// The agent, as its seat sees it. Nothing here is called from inside a call of the seat, but for
-/// the questions.
-class SeatUser {
- public:
-  /// Whether a coordinator answers this node.
-  [[nodiscard]] virtual bool has_coordinator() const = 0;
-  /// Coordinators that may not know of this node's, besides that of the endpoint.
-  [[nodiscard]] virtual std::vector<client::Place> former_coordinators() const = 0;
-  /// The candidate has no majority.
-  virtual void abdicated(const std::string& reason) = 0;
-  /// Two nodes were asked to coordinate the run, and the others find that one.
-  virtual void joins_other(const CoordinatorAddress& other) = 0;
-  virtual void seat_note(const std::string& text) = 0;
-
- protected:
-  ~SeatUser() = default;
-};
-
 class EndpointSeat {
  public:
   /// `here`: at the endpoint; null: it is elsewhere, and `make` (may be empty) is asked again as

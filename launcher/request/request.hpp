@@ -15,7 +15,7 @@
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "launcher/options/settings.hpp"
-#include "rendezvous/coordinator/status_access.hpp"
+#include "rendezvous/coordinator/http.hpp"
 
 namespace ddprun {
 

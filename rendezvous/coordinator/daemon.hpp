@@ -1,17 +1,28 @@
 // ddprun-rdzvd without its command line: the coordinator of many runs and a store on one address,
-// until a signal stops it.
+// until a signal stops it. Thread rule: the io_context's thread.
 #pragma once
+
+#include <spdlog/common.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/certificates.hpp"
-#include "rendezvous/coordinator/limits.hpp"
-#include "rendezvous/coordinator/status_access.hpp"
-#include "rendezvous/store/refusal.hpp"
+#include "net/disk_thread.hpp"
+#include "rendezvous/coordinator/server.hpp"
 
 namespace ddprun::coordinator {
+
+/// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost
+/// and counted.
+inline constexpr std::size_t kLogBytesMax = 1024 * 1024;
+
+/// The log of the daemon, written by a DiskThread: a terminal, a pipe or a file system that takes
+/// nothing delays no client. Lines beyond `bytes_max` are lost and counted, and the log says how
+/// many. The caller owns the descriptor.
+[[nodiscard]] spdlog::sink_ptr make_log_sink(const DiskThread& thread, int descriptor,
+                                             std::size_t bytes_max = kLogBytesMax);
 
 struct DaemonOptions {
   std::string bind = "127.0.0.1";              // an address literal: names are never resolved

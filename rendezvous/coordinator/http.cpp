@@ -1,5 +1,7 @@
 #include "rendezvous/coordinator/http.hpp"
 
+#include "base/address.hpp"
+
 namespace ddprun::coordinator {
 
 namespace {
@@ -42,6 +44,18 @@ std::string response_to_refused(int code) {
                               "This server does not show its status here (--status).\n");
   }
   return net::http_refusal(code, "/status, /status.json and /");
+}
+
+std::optional<StatusAccess> parse_status_access(std::string_view word) {
+  if (word == "off") return StatusAccess::kOff;
+  if (word == "local") return StatusAccess::kLocal;
+  if (word == "all") return StatusAccess::kAll;
+  return std::nullopt;
+}
+
+bool may_ask(StatusAccess access, const std::string& address, const std::string& local_address) {
+  if (access != StatusAccess::kLocal) return access == StatusAccess::kAll;
+  return address == local_address || is_loopback_literal(address);
 }
 
 }  // namespace ddprun::coordinator

@@ -9,6 +9,8 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -24,11 +26,11 @@
 #include "base/secret.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
-#include "rendezvous/coordinator/limits.hpp"
-#include "rendezvous/coordinator/status_access.hpp"
-#include "rendezvous/coordinator/succession.hpp"
+#include "rendezvous/coordinator/http.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
+#include "rendezvous/round/succession.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
@@ -39,6 +41,64 @@ class logger;
 namespace ddprun::coordinator {
 
 class LiveRuns;
+
+/// Limits of the port, in addition to those of the store (store/refusal.hpp) and of a message
+/// (protocol/limits.hpp).
+struct Limits {
+  /// Maximum number of connected agents of all runs; one more is refused with a sentence.
+  std::size_t agents = 65'536;
+  /// Maximum number of active runs; an agent of one more is refused with a sentence.
+  std::size_t runs = 1'024;
+  /// Messages that are read from one agent per second; LinkBudget says what one may send at once.
+  std::size_t link_frames = 1'000;
+  /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
+  /// last bytes of a connection; then it is closed.
+  std::chrono::milliseconds idle_timeout{10'000};
+  /// Handshakes of agents that are not complete; one more closes the oldest of the network that has
+  /// most.
+  std::size_t handshakes = 1'024;
+  /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
+  std::size_t link_unsent_bytes = 1024 * 1024;
+  /// Memory of the unsent frames of all agents and of status pages; above this, slow readers are
+  /// lost.
+  std::size_t unsent_bytes = 256 * 1024 * 1024;
+  /// Incomplete frames of agents and HTTP requests; above this, the oldest are closed.
+  std::size_t partial_bytes = 64 * 1024 * 1024;
+};
+static_assert(Limits().link_unsent_bytes >= protocol::kFrameBytesMax,
+              "every frame fits in a queue");
+
+/// A finished run answers late agents and is shown for this long; it is removed earlier if a new
+/// run needs its place.
+inline constexpr std::chrono::minutes kOverKept{10};
+/// Log lines of one run, which its agents cause: at once, and then the time per line. More are
+/// omitted, counted, and the number is logged with the next line.
+inline constexpr int kRunLinesMax = 256;
+inline constexpr std::chrono::seconds kRunLineInterval{5};
+
+/// Of a run in which coordinators follow each other: what this one has of those before it, and what
+/// it owes those after it.
+struct SeatTerms {
+  /// What the one before it left.
+  std::optional<RunRecord> record{};
+  /// Called when that has changed; recorded() answers. The agents hear a verdict only when it is
+  /// recorded. May be empty.
+  std::function<void(const RunRecord&)> on_record{};
+  /// False: another coordinator may act for the run. Then this one answers heartbeats and does
+  /// nothing else until resume(). Asked before every decision; may be empty.
+  std::function<bool()> may_act{};
+  /// Elected in this term; 0: it was not.
+  std::int64_t term = 0;
+  /// What keeps the record ("etcd h1:2379"), and how long a run that has ended waits for it: after
+  /// that its agents hear the verdict, with a sentence about the keeper.
+  std::string keeper{};
+  Duration keeper_timeout = std::chrono::minutes(1);
+  /// Without a third party: set if it comes after a coordinator that was lost, and has to find a
+  /// majority (docs/FAILOVER.md).
+  std::optional<round::SuccessionOptions::Candidate> candidate{};
+  /// The candidate got no majority: it is to be destroyed, later. May be empty.
+  std::function<void(const std::string& reason)> on_abdicate{};
+};
 
 struct ServerOptions {
   /// `connections` bounds all connections of the port, agents included.
@@ -55,33 +115,29 @@ struct ServerOptions {
   StatusAccess status = StatusAccess::kLocal;
   /// Who may use the store; joined agents add their addresses. Null: all clients.
   std::shared_ptr<store::Peers> peers = nullptr;
-  /// Of `only_run`: set if other coordinators follow this one. What the one before it left.
-  std::optional<RunRecord> record{};
-  /// Called when that has changed; recorded() answers. The agents hear a verdict only when it is
-  /// recorded. May be empty.
-  std::function<void(const RunRecord&)> on_record{};
-  /// False: another coordinator may act for the run. Then this one answers heartbeats and does
-  /// nothing else until resume(). Asked before every decision; may be empty.
-  std::function<bool()> may_act{};
-  /// Elected in this term; 0: it was not.
-  std::int64_t term = 0;
-  /// What keeps the record ("etcd h1:2379"), and how long a run that has ended waits for it: after
-  /// that its agents hear the verdict, with a sentence about the keeper.
-  std::string keeper{};
-  Duration keeper_timeout = std::chrono::minutes(1);
-  /// Of `only_run`: what the node of this coordinator runs. Who runs another command is refused at
+  /// Of `only_run`, as are those that follow.
+  SeatTerms seat{};
+  /// Other nodes may coordinate the run after this one, without a third party.
+  bool fails_over = false;
+  /// It listens where the run's endpoint is.
+  bool at_endpoint = false;
+  /// Of `--hosts`, or a scheduler's list: how it begins, "host:port"; else empty.
+  std::string list_begins{};
+  /// What the node of this coordinator runs. Who runs another command is refused at
   /// once, also before that node has joined. Unset: the first agent says it.
   std::optional<round::RunTerms> own{};
   /// Names the agent in this process, if it has one: no other agent is believed to be it.
   std::optional<AgentId> own_agent{};
   /// Of many runs: those that have a round are kept here; null: they are not.
   std::shared_ptr<LiveRuns> live_runs = nullptr;
-  /// Of `only_run`: coordinators follow each other without a third party.
-  Succession succession{};
   /// For how many connections the process has descriptors. With more, those that have said nothing
   /// give way; new ones wait until the kernel has a descriptor for them.
   std::size_t descriptors = std::numeric_limits<std::size_t>::max();
 };
+
+/// Called with the address and port of another coordinator of the run, which leads a run that began
+/// apart and does not know that it is to yield to this one.
+using MeetRival = std::function<void(const std::string& host, std::uint16_t port)>;
 
 class Server {
  public:
@@ -142,5 +198,13 @@ class Server {
   class Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+/// Starts a coordinator: on return it serves. `bind` is an address literal; empty means the
+/// wildcard address, of both families if the host has IPv6. Errors: kPortTaken if the port is in
+/// use, kUsage if `bind` is not a literal, otherwise kSystem.
+[[nodiscard]] Result<std::unique_ptr<Server>> open_server(boost::asio::any_io_executor executor,
+                                                          const std::string& bind,
+                                                          std::uint16_t port,
+                                                          ServerOptions options);
 
 }  // namespace ddprun::coordinator

@@ -1,15 +1,13 @@
+// What a run decides, and what waits: events, while another coordinator may act; a verdict, until
+// it is recorded.
 #include <spdlog/logger.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "base/address.hpp"
 #include "base/duration_text.hpp"
-#include "base/random_uuid.hpp"
 #include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
-#include "rendezvous/protocol/codec.hpp"
-#include "rendezvous/round/admission.hpp"
 
 namespace ddprun::coordinator {
 
@@ -17,252 +15,23 @@ using namespace protocol;
 
 namespace {
 
-/// Three quarters: one address alone, by mistake or on purpose, leaves places to the others.
-std::size_t share_of_one_address(std::size_t runs) {
-  return runs - runs / 4;
+// Events that are kept while this coordinator may not act; links that bring more are closed.
+constexpr std::size_t kHeldMax = 65'536;
+// Number of log lines of a run on the status page; older ones are dropped.
+constexpr std::size_t kNotesMax = 8;
+
+bool is_success(const round::Event& event) {
+  const auto* received = std::get_if<round::Received>(&event);
+  const auto* report = received ? std::get_if<Report>(&received->message) : nullptr;
+  return report != nullptr && report->state == NodeState::kSucceeded;
 }
 
-std::string not_hello(const Message& message) {
-  return "the first message must be hello, not " + std::string(type_of(message));
+bool is_leave(const round::Event& event) {
+  const auto* received = std::get_if<round::Received>(&event);
+  return received != nullptr && std::holds_alternative<Leave>(received->message);
 }
 
 }  // namespace
-
-void Server::Impl::on_message(Link& link, Message message) {
-  auto* hello = std::get_if<Hello>(&message);
-  const bool is_hello = hello != nullptr;
-  if (is_hello) strip(link, *hello);
-  if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
-  const auto* lead = std::get_if<Lead>(&message);
-  if (link.run == nullptr && lead != nullptr) return on_lead(link, *lead);
-  const auto* probe = std::get_if<Probe>(&message);
-  if (link.run == nullptr && probe != nullptr) return answer(link, *probe);
-  if (link.run == nullptr) return refuse_as_malformed(link, not_hello(message));
-  // Only a hello needs the address of its sender.
-  round::Peer peer;
-  if (is_hello) peer = peer_of(link);
-  step(link.run, round::Received{round::LinkId(link.id), std::move(peer), std::move(message)});
-}
-
-void Server::Impl::answer(Link& link, const Probe& probe) {
-  const auto& only = options_.only_run;
-  if (only && !probe.run_id.empty() && probe.run_id != only->value()) {
-    return refuse(link, {RefusalCode::kWrongRun, "another run is coordinated here", {}});
-  }
-  const bool had_round = only && !runs_.empty() && runs_.begin()->second->run.rounds().formed();
-  send(link, frame_of(Probe{nonce_, "", had_round}));
-  close_link(link);
-}
-
-// The key of a link belongs to one run; a certificate is for all.
-bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) const {
-  return tls_ != nullptr && tls_->has_secret() && link.tls->run() != run;
-}
-
-/// Each hello, also a later one on the link: it says nothing that this process, or the certificate,
-/// knows to be otherwise.
-void Server::Impl::strip(const Link& link, Hello& hello) {
-  hello.runs_coordinator = hello.runs_coordinator && hello.agent == options_.own_agent;
-  if (hello.standby_port == 0 || can_coordinate(link, peer_of(link), hello)) return;
-  hello.standby_port = 0;
-  log_once(link,
-           "the certificate of " + hello.host +
-               " does not name its address: that node cannot coordinate the run after this one");
-}
-
-void Server::Impl::on_hello(Link& link, Message message) {
-  Hello& hello = std::get<Hello>(message);
-  if (send_there(link, hello)) return;
-  const bool is_full = unfinished_ >= options_.limits.runs;
-  if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
-  auto refused = refusal_of(link, hello);
-  if (!refused && is_of_another_run(link, hello.run_id.value())) {
-    refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
-  }
-  if (refused) return refuse_hello(link, hello, std::move(*refused));
-  std::shared_ptr<RunEntry> entry = find_run(hello);
-  const bool begins = entry == nullptr;
-  if (begins && !may_act()) return close_link(link);  // it says hello again
-  if (is_held_back(hello, entry.get())) {
-    log_once(link, "run " + hello.run_id.value() + " had a round: its nodes have " +
-                       duration_text(kMembersAwaited) + " to come back before others join");
-    return close_link(link);
-  }
-  const bool is_over = options_.only_run && runs_begun_ > 0 && !runs_.empty();
-  if (begins && (ending_ || is_over)) {
-    // The agent reconnects, to the coordinator that follows this one.
-    log_once(link, "this coordinator's run has finished and it accepts no new runs");
-    return close_link(link);
-  }
-  if (!begins && is_given_up(hello, *entry)) {
-    finish_run(*entry);
-    runs_.erase(hello.run_id.value());
-    return on_hello(link, std::move(message));
-  }
-  forget_due(link);
-  if (begins) entry = new_run(link, hello);
-  link.run = entry;
-  const round::Peer peer = peer_of(link);
-  if (options_.peers)
-    link.workers = Link::Workers{hello.agent, round::worker_addresses(hello, peer)};
-  step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
-  if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;
-  ++runs_begun_;
-  ++unfinished_;
-  ++founders_[entry->founder];
-  runs_.insert_or_assign(entry->id.value(), entry);
-}
-
-std::shared_ptr<RunEntry> Server::Impl::new_run(const Link& link, const Hello& hello) {
-  const auto before = runs_.find(hello.run_id.value());
-  // Each run has an author of its own: to know it shows that a node was in a round of that run.
-  round::RunOptions options{hello.run_id, round::author_name(options_.term, random_uuid())};
-  const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
-  if (again) options.succeeded = before->second->run.success();
-  if (options_.only_run) {
-    options.record = options_.record;
-    options.term = options_.term;
-    options.succession = options_.succession.options;
-  }
-  options.origin = random_uuid();
-  if (LiveRuns* const live = options_.live_runs.get()) {
-    options.author = round::author_of_lineage(live->lineage_for(hello), options.author);
-    options.knows_members = live->is_member(hello);
-  }
-  return std::make_shared<RunEntry>(executor_, std::move(options),
-                                    network_of(net::address_text(link.from)));
-}
-
-/// Whether its run had a round, before this start or until all its links broke, whose members may
-/// come back: without a secret another node could take the rank of one, or end the run by terms of
-/// its own.
-bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const {
-  const TimePoint now = Clock::now();
-  if (entry != nullptr && entry->run.rounds().formed()) {
-    const bool is_left = !entry->finished_at && !entry->run.has_agents() && !options_.only_run;
-    return is_left && now < entry->had_agents + kMembersAwaited &&
-           !entry->run.rounds().is_member(hello);
-  }
-  return options_.live_runs != nullptr && options_.live_runs->is_held_back(hello, now);
-}
-
-/// What begins now is another run: none of its members has come back in time, or it has no round,
-/// and this is a member of the one that had its name.
-bool Server::Impl::is_given_up(const Hello& hello, const RunEntry& entry) const {
-  if (options_.only_run || entry.finished_at || entry.run.rounds().is_member(hello)) return false;
-  if (entry.run.rounds().formed()) return !entry.run.has_agents();
-  return options_.live_runs != nullptr && options_.live_runs->is_member(hello);
-}
-
-/// After each decision. The lineage is that of the author of its round, which may be another one
-/// than the next round's: what its members can show.
-void Server::Impl::keep_if_live(RunEntry& entry) {
-  if (options_.live_runs == nullptr || entry.finished_at || !entry.run.rounds().formed()) return;
-  const std::string_view lineage = round::lineage_of(entry.run.rounds().last().author);
-  if (lineage.empty() || lineage == entry.kept) return;
-  entry.kept = lineage;
-  options_.live_runs->keep(entry.id, entry.kept);
-}
-
-/// Whether other nodes would believe this one's certificate there.
-bool Server::Impl::can_coordinate(const Link& link, const round::Peer& peer, const Hello& hello) {
-  if (link.tls == nullptr || link.tls->has_secret()) return true;
-  const std::string& address = hello.address.empty() ? peer.address : hello.address;
-  return is_loopback_literal(address) || link.tls->peer_names(address);
-}
-
-// With a fixed master address the workers of a round's members meet in this store, and no other
-// node has any business there. A member that does not tell its addresses leaves it open to all.
-void Server::Impl::admit_to_store(Link& link) {
-  if (!link.workers || !link.run->run.has_member(link.workers->agent)) return;
-  const auto workers = std::exchange(link.workers, std::nullopt);
-  options_.peers->add(workers->addresses);
-  if (workers->addresses.empty()) options_.peers->admit_every_address();
-}
-
-/// Of a round that nodes brought, and that was not sent to them.
-void Server::Impl::admit_members(const RunEntry& entry) {
-  if (!options_.peers) return;
-  links_.for_each([&](Link& link) {
-    if (link.run.get() == &entry) admit_to_store(link);
-  });
-}
-
-std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& hello) const {
-  if (auto refused = round::refuse_hello(hello)) return refused;
-  if (options_.only_run) {
-    auto refused = round::refuse_run(hello, *options_.only_run);
-    if (!refused) refused = round::refuse_list(hello, options_.succession.list_begins);
-    if (!refused && options_.own) refused = round::refuse_command(hello, *options_.own);
-    return refused;
-  }
-  const auto known = runs_.find(hello.run_id.value());
-  const bool begins =
-      known == runs_.end() ||
-      (known->second->finished_at && known->second->run.starts_new_run(hello, Clock::now()));
-  if (!begins) return std::nullopt;
-  if (options_.live_runs && options_.live_runs->is_member(hello)) return std::nullopt;
-  const std::string address = network_of(net::address_text(link.from));
-  const auto founder = founders_.find(address);
-  const std::size_t share = share_of_one_address(options_.limits.runs);
-  if (founder != founders_.end() && founder->second >= share) {
-    return Refused{RefusalCode::kRunFull,
-                   address + " has begun " + std::to_string(founder->second) +
-                       " runs of this coordinator, and one address at most " +
-                       std::to_string(share) +
-                       "; raise --max-runs of ddprun-rdzvd, or use another coordinator",
-                   Milliseconds(0)};
-  }
-  if (known != runs_.end() || unfinished_ < options_.limits.runs) return std::nullopt;
-  const std::string most = std::to_string(options_.limits.runs);
-  return Refused{RefusalCode::kRunFull,
-                 "this coordinator serves " + most + " runs, its maximum, and run " +
-                     hello.run_id.value() +
-                     " is not one of them; raise --max-runs of ddprun-rdzvd, or use another "
-                     "coordinator",
-                 Milliseconds(0)};
-}
-
-/// Null if this agent starts a new run.
-std::shared_ptr<RunEntry> Server::Impl::find_run(const Hello& hello) {
-  const auto found = runs_.find(hello.run_id.value());
-  if (found == runs_.end()) {
-    forget_old_runs();
-    return nullptr;
-  }
-  return found->second->run.starts_new_run(hello, Clock::now()) ? nullptr : found->second;
-}
-
-void Server::Impl::forget_old_runs() {
-  const TimePoint now = Clock::now();
-  auto oldest = runs_.end();
-  for (auto at = runs_.begin(); at != runs_.end();) {
-    const auto& finished = at->second->finished_at;
-    if (finished && now - *finished >= kOverKept) {
-      at = runs_.erase(at);
-      continue;
-    }
-    const bool older =
-        finished && (oldest == runs_.end() || *finished < *oldest->second->finished_at);
-    if (older) oldest = at;
-    ++at;
-  }
-  if (runs_.size() >= options_.limits.runs && oldest != runs_.end()) runs_.erase(oldest);
-}
-
-// A run that waits for its first agent to come back has no right to a place that another needs. If
-// one comes back it brings what is to be known of the run, as to a restarted coordinator.
-void Server::Impl::forget_run_without_agents() {
-  const auto unused = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
-    const RunEntry& entry = *one.second;
-    const bool is_held =
-        entry.run.rounds().formed() && Clock::now() < entry.had_agents + kMembersAwaited;
-    return !entry.finished_at && !entry.run.has_agents() && !is_held;
-  });
-  if (unused == runs_.end()) return;
-  finish_run(*unused->second);
-  runs_.erase(unused);
-}
 
 // By value: its last link may be closed during the call.
 void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& event) {
@@ -270,40 +39,42 @@ void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& eve
   decide(entry, event);
 }
 
-bool Server::Impl::is_ending() const {
-  return std::any_of(runs_.begin(), runs_.end(), [](const auto& one) {
-    const round::Phase phase = one.second->run.phase();
-    return !one.second->finished_at &&
-           (phase == round::Phase::kStopping || phase == round::Phase::kOver);
-  });
-}
-
-// All its agents have left before it had a round: nothing is to be known of it, and the next agent
-// brings its own terms. The agent that hosts a coordinator has one run, and comes back to it.
-void Server::Impl::forget_if_unused(const std::shared_ptr<RunEntry>& entry) {
-  if (options_.only_run || entry->finished_at || !entry->run.is_unused()) return;
-  const auto found = runs_.find(entry->id.value());
-  if (found == runs_.end() || found->second != entry) return;
-  finish_run(*entry);
-  runs_.erase(found);
+void Server::Impl::decide(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
+  const bool had_round = entry->run.rounds().formed();
+  if (entry->run.has_agents()) entry->had_agents = Clock::now();
+  round::Actions actions = entry->run.step(event, Clock::now());
+  if (options_.seat.on_record && !tell_record(*entry)) {
+    unsaid_ = Unsaid{entry, std::move(actions)};
+    await_keeper();
+    return options_.seat.on_record(last_record_);
+  }
+  perform(*entry, std::move(actions));
+  if (!had_round && entry->run.rounds().formed() && options_.peers) {
+    // Of a round that nodes brought, and that was not sent to them.
+    links_.for_each([&](Link& link) {
+      if (link.run == entry) admit_to_store(link);
+    });
+  }
+  keep_if_live(*entry);
+  forget_if_unused(entry);
 }
 
 void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
   for (round::Action& action : actions) {
     if (auto* one = std::get_if<round::Send>(&action)) {
-      Link* link = find(one->link.value());
+      Link* link = links_.find(one->link.value());
       if (link == nullptr) continue;
       admit_to_store(*link);
-      send(*link, frame_of(std::move(one->message)));
+      links_.send(*link, std::move(one->message));
     } else if (const auto* closing = std::get_if<round::Close>(&action)) {
-      Link* link = find(closing->link.value());
-      if (link != nullptr) close_link(*link);
+      Link* link = links_.find(closing->link.value());
+      if (link != nullptr) links_.close(*link);
     } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
       arm_run(entry, timer->deadline);
     } else if (const auto* said = std::get_if<round::Note>(&action)) {
       note(entry, *said);
     } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
-      if (options_.succession.on_abdicate) options_.succession.on_abdicate(abdicated->reason);
+      if (options_.seat.on_abdicate) options_.seat.on_abdicate(abdicated->reason);
     } else if (std::holds_alternative<round::Resign>(action)) {
       resign(entry);
     } else {
@@ -338,6 +109,26 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
   options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", text, which);
 }
 
+/// After each decision. The lineage is that of the author of its round, which may be another one
+/// than the next round's: what its members can show.
+void Server::Impl::keep_if_live(RunEntry& entry) {
+  if (options_.live_runs == nullptr || entry.finished_at || !entry.run.rounds().formed()) return;
+  const std::string_view lineage = round::lineage_of(entry.run.rounds().last().author);
+  if (lineage.empty() || lineage == entry.kept) return;
+  entry.kept = lineage;
+  options_.live_runs->keep(entry.id, entry.kept);
+}
+
+// All its agents have left before it had a round: nothing is to be known of it, and the next agent
+// brings its own terms. The agent that hosts a coordinator has one run, and comes back to it.
+void Server::Impl::forget_if_unused(const std::shared_ptr<RunEntry>& entry) {
+  if (options_.only_run || entry->finished_at || !entry->run.is_unused()) return;
+  const auto found = runs_.find(entry->id.value());
+  if (found == runs_.end() || found->second != entry) return;
+  finish_run(*entry);
+  runs_.erase(found);
+}
+
 // Agents that are still connected had time to disconnect.
 void Server::Impl::finish_run(RunEntry& entry) {
   if (entry.finished_at) return;  // forgotten, with the loss of a link still to be handled
@@ -349,42 +140,121 @@ void Server::Impl::finish_run(RunEntry& entry) {
   if (founder != founders_.end() && --founder->second == 0) founders_.erase(founder);
   links_.for_each([&](Link& link) {
     if (link.run.get() != &entry) return;
-    flush(link);
-    mark_closed(link);
+    links_.flush(link);
+    links_.mark_closed(link);
   });
 }
 
-void Server::Impl::refuse_as_malformed(Link& link, const std::string& cause) {
-  log_once(link, cause);
-  refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
+bool Server::Impl::is_ending() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& one) {
+    const round::Phase phase = one.second->run.phase();
+    return !one.second->finished_at &&
+           (phase == round::Phase::kStopping || phase == round::Phase::kOver);
+  });
 }
 
-void Server::Impl::refuse_hello(Link& link, const Hello& hello, Refused refused) {
-  log_once(link, refused.sentence);
-  const std::string& known = options_.own ? options_.own->fingerprint : hello.fingerprint;
-  refuse(link, round::as_told(refused, hello, known, link.tls != nullptr));
+/// Whether the agents may hear what follows at once. A verdict is recorded first: no node that
+/// heard it ends while another one, which did not, finds a run that lives.
+bool Server::Impl::tell_record(const RunEntry& entry) {
+  RunRecord record = entry.run.record();
+  if (record == last_record_) return true;
+  const bool is_verdict = record.over && record.over != last_record_.over;
+  last_record_ = std::move(record);
+  if (is_verdict && !acts_to_the_end_) return false;
+  options_.seat.on_record(last_record_);
+  return true;
 }
 
-void Server::Impl::refuse(Link& link, Refused refused) {
-  send(link, frame_of(std::move(refused)));
-  close_link(link);
+void Server::Impl::recorded(const RunRecord& record) {
+  if (closed_ || !unsaid_ || record != last_record_) return;
+  say("");
+  if (may_act()) release();
+  settle_all();
 }
 
-SharedFrame Server::Impl::frame_of(Message message) {
-  if (last_frame_ == nullptr || !(last_message_ == message)) {
-    last_frame_ = std::make_shared<Frame>(frame(encode(message)), unsent_);
-    last_message_ = std::move(message);
+/// The verdict, with `more` about it.
+void Server::Impl::say(const std::string& more) {
+  Unsaid unsaid = std::move(*unsaid_);
+  unsaid_.reset();
+  for (round::Action& action : unsaid.actions) {
+    auto* send = std::get_if<round::Send>(&action);
+    auto* done = send != nullptr ? std::get_if<Done>(&send->message) : nullptr;
+    if (done != nullptr) done->text += more;
   }
-  return last_frame_;
+  perform(*unsaid.entry, std::move(unsaid.actions));
 }
 
-void Server::Impl::shut_down(int exit_code, const std::string& reason) {
+// For its agents it is there. To the run this looks as if its process had been stopped meanwhile.
+void Server::Impl::hold(std::shared_ptr<RunEntry> entry, const round::Event& event) {
+  if (std::holds_alternative<round::Tick>(event)) return;
+  if (const auto* received = std::get_if<round::Received>(&event)) {
+    Link* link = links_.find(received->link.value());
+    if (link == nullptr) return;
+    const auto* beat = std::get_if<Beat>(&received->message);
+    if (beat != nullptr && !beat->echo) links_.send(*link, Beat{});
+    if (held_.size() >= kHeldMax) return links_.lose(*link, "it has too much to say meanwhile");
+  }
+  held_.push(std::move(entry), event);
+  await_keeper();
+  if (is_leave(event) && !may_act()) stop_asked_ = true;
+  if (keeper_overdue_ || stop_asked_) end_without_keeper();
+}
+
+/// Nothing has to wait any more; what came is handled, in order.
+void Server::Impl::release() {
+  keeper_due_.reset();
+  keeper_overdue_ = stop_asked_ = false;
+  const auto all = held_.take();
+  for (const auto& [entry, event] : all) step(entry, event);
+}
+
+void Server::Impl::resume() {
   if (closed_) return;
-  ending_ = true;
   std::vector<std::shared_ptr<RunEntry>> all;
   for (const auto& [name, entry] : runs_) all.push_back(entry);
-  for (const auto& entry : all) step(entry, round::Shutdown{exit_code, reason});
+  if (!unsaid_) release();
   settle_all();
+  drain();
+  for (const auto& entry : all) step(entry, round::Tick{});
+  settle_all();
+}
+
+/// From the first event that waits.
+void Server::Impl::await_keeper() {
+  if (!keeper_due_ && !keeper_overdue_) keeper_due_ = Clock::now() + options_.seat.keeper_timeout;
+}
+
+// No other coordinator can have a round of these nodes: all members of the last one are connected
+// here, and their ranks have exited with 0. So the verdict is known, even if another one may act.
+void Server::Impl::end_without_keeper() {
+  const std::string silence =
+      options_.seat.keeper +
+      (keeper_overdue_ ? " has not answered for " + duration_text(options_.seat.keeper_timeout) +
+                             " (--rdzv-conf coordinator_timeout)"
+                       : " does not answer");
+  const std::string more = "; " + silence + ", so it does not know that";
+  if (!unsaid_) {
+    std::vector<round::Received> reports;
+    for (const auto& [entry, event] : held_.items()) {
+      if (is_success(event)) reports.push_back(std::get<round::Received>(event));
+    }
+    const auto run = std::find_if(runs_.begin(), runs_.end(), [&reports](const auto& one) {
+      return !one.second->finished_at && one.second->run.succeeds_with(reports);
+    });
+    if (run == runs_.end()) return;
+    const std::shared_ptr<RunEntry> entry = run->second;
+    auto rest = held_.take();
+    std::erase_if(rest, [](const auto& item) { return is_success(item.second); });
+    for (const round::Received& report : reports) {
+      if (unsaid_) break;
+      decide(entry, report);
+    }
+    held_.put_back(std::move(rest));
+  }
+  if (options_.log) options_.log->warn("{}", silence);
+  acts_to_the_end_ = true;
+  if (unsaid_) say(more);
+  release();
 }
 
 }  // namespace ddprun::coordinator

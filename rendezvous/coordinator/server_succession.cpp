@@ -18,6 +18,13 @@ Moved place_of(const Link& link, const Lead& lead) {
   return {net::address_text(link.from), lead.port};
 }
 
+bool goes_there(const Hello& hello, const Elsewhere& place) {
+  if (place.is_proven) return true;
+  const std::string origin = hello.claim ? hello.claim->succession.origin : "";
+  return round::may_lead(place.said,
+                         {hello.terms, hello.fingerprint, origin, hello.claim.has_value()});
+}
+
 }  // namespace
 
 void Server::Impl::on_lead(Link& link, const Lead& lead) {
@@ -36,7 +43,7 @@ bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   if (!is_of_own_run(link, lead)) return false;
   // From the same place it comes on another link if the one before is half open.
   const bool is_known =
-      !elsewhere_ || elsewhere_->link == link.id || elsewhere_->place == place_of(link, lead);
+      !elsewhere() || elsewhere()->link == link.id || elsewhere()->place == place_of(link, lead);
   if (!is_known) return false;
   const bool is_proven = link.tls != nullptr;
   const auto known = runs_.find(lead.run_id.value());
@@ -49,24 +56,16 @@ std::string Server::Impl::own_key() const {
   return options_.own ? round::command_key(options_.own->terms, options_.own->fingerprint) : "";
 }
 
-bool Server::Impl::goes_there(const Hello& hello, const Elsewhere& place) {
-  if (place.is_proven) return true;
-  static const std::string kNone;
-  const std::string& origin = hello.claim ? hello.claim->succession.origin : kNone;
-  return round::may_lead(place.said,
-                         {hello.terms, hello.fingerprint, origin, hello.claim.has_value()});
-}
-
 /// Whether the hello was answered: the run is coordinated in another place. Who said so may have
 /// been no node of this run.
 bool Server::Impl::send_there(Link& link, const Hello& hello) {
-  if (!elsewhere_ || refusal_of(link, hello)) return false;
+  if (elsewhere() == nullptr || refusal_of(link, hello)) return false;
   if (!goes_there(hello, *elsewhere_)) {
     elsewhere_.reset();
     return false;
   }
   send_away(link, elsewhere_->place);
-  close_link(link);
+  links_.close(link);
   return true;
 }
 
@@ -79,17 +78,17 @@ std::optional<LedRound> Server::Impl::led() const {
 }
 
 bool Server::Impl::is_of_own_run(const Link& link, const Lead& lead) const {
-  return options_.succession.options.exists && options_.only_run &&
-         *options_.only_run == lead.run_id && !is_of_another_run(link, lead.run_id.value());
+  return options_.fails_over && options_.only_run && *options_.only_run == lead.run_id &&
+         !links_.is_of_another_run(link, lead.run_id.value());
 }
 
 /// Two coordinators of runs that began apart learn of each other where both tell that they lead.
 bool Server::Impl::introduce(Link& link, const Lead& lead) {
-  const bool is_other = elsewhere_ && elsewhere_->link != link.id;
+  const bool is_other = elsewhere() != nullptr && elsewhere_->link != link.id;
   const bool may_know = link.tls != nullptr || lead.fingerprint == own_key();
   if (!is_other || !is_of_own_run(link, lead) || !may_know) return false;
   send_away(link, elsewhere_->place);
-  close_link(link);
+  links_.close(link);
   return true;
 }
 
@@ -107,19 +106,17 @@ void Server::Impl::meet(const Link& link, const Lead& lead) {
 void Server::Impl::hand_over(Link& link, const Lead& lead) {
   const auto found = runs_.find(lead.run_id.value());
   if (found != runs_.end() && found->second->run.gathers_majority()) {
-    forget_due(link);
-    set_due(link);
-    return send(link, frame_of(Beat{}));
+    links_.restart_idle_time(link);
+    return links_.send(link, Beat{});
   }
   const Moved moved = place_of(link, lead);
-  const bool is_news = !elsewhere_ || elsewhere_->place != moved;
+  const bool is_news = elsewhere() == nullptr || elsewhere_->place != moved;
   if (is_news && options_.log) {
     options_.log->info("the run is coordinated by {}", host_and_port(moved.address, moved.port));
   }
   elsewhere_ = Elsewhere{moved, link.id, lead, link.tls != nullptr};
-  forget_due(link);
-  set_due(link);
-  send(link, frame_of(Beat{}));  // it is understood
+  links_.restart_idle_time(link);
+  links_.send(link, Beat{});  // it is understood
   if (found == runs_.end() || found->second->finished_at) return;
   const std::shared_ptr<RunEntry> entry = found->second;
   links_.for_each([&](Link& other) {
@@ -129,16 +126,12 @@ void Server::Impl::hand_over(Link& link, const Lead& lead) {
   runs_.erase(found);  // if the other one is gone, a run of this name may begin here
 }
 
-void Server::Impl::forget_leader(const Link& link) {
-  if (elsewhere_ && elsewhere_->link == link.id) elsewhere_.reset();  // or it tells so again
-}
-
 // One that came over loopback is on this machine: the agent goes where it reaches this one.
 void Server::Impl::send_away(Link& link, Moved moved) {
   const round::Peer peer = peer_of(link);
   const bool is_local = is_loopback_literal(moved.address);
   if (is_local && !is_loopback_literal(peer.address)) moved.address = peer.local_address;
-  send(link, frame_of(std::move(moved)));
+  links_.send(link, std::move(moved));
 }
 
 // When its agents hear of it nothing listens here: those that are refused need no other proof that

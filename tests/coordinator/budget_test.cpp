@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "rendezvous/coordinator/link_budget.hpp"
+#include "rendezvous/coordinator/links.hpp"
 #include "tests/coordinator/live.hpp"
 #include "tests/support/sentences.hpp"
 

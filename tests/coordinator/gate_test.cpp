@@ -1,5 +1,5 @@
 // A fresh store on a fixed port, while nodes may still have workers of the round before.
-#include "rendezvous/coordinator/store_gate.hpp"
+#include "rendezvous/coordinator/store_door.hpp"
 
 #include <arpa/inet.h>
 

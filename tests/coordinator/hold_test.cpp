@@ -18,8 +18,8 @@ struct Lease {
   ServerOptions options() {
     ServerOptions options;
     options.only_run = RunId("run");
-    options.may_act = [this] { return holds.load(); };
-    options.on_record = [this](const RunRecord& record) {
+    options.seat.may_act = [this] { return holds.load(); };
+    options.seat.on_record = [this](const RunRecord& record) {
       const std::lock_guard lock(mutex);
       records.push_back(record);
     };
@@ -80,8 +80,8 @@ TEST_CASE("the agents hear a verdict only when it is recorded") {
 TEST_CASE("a verdict that cannot be recorded is heard at last") {
   Lease lease;
   ServerOptions options = lease.options();
-  options.keeper = "etcd h1:2379";
-  options.keeper_timeout = milliseconds(50);
+  options.seat.keeper = "etcd h1:2379";
+  options.seat.keeper_timeout = milliseconds(50);
   LiveCoordinator coordinator(options);
   Agent first(coordinator.port(), elastic_hello("a"));
   Agent second(coordinator.port(), elastic_hello("b"));

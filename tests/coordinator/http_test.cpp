@@ -3,8 +3,8 @@
 
 #include <boost/json/parse.hpp>
 
-#include "rendezvous/coordinator/first_bytes.hpp"
-#include "rendezvous/coordinator/limits.hpp"
+#include "rendezvous/coordinator/arrivals.hpp"
+#include "rendezvous/coordinator/links.hpp"
 #include "rendezvous/coordinator/status.hpp"
 #include "tests/support/catch.hpp"
 

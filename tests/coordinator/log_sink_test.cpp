@@ -1,5 +1,5 @@
 // The daemon's log in front of a pipe that takes nothing.
-#include "rendezvous/coordinator/log_sink.hpp"
+#include "rendezvous/coordinator/daemon.hpp"
 
 #include <fcntl.h>
 #include <spdlog/logger.h>
@@ -14,7 +14,7 @@
 #include "tests/support/catch.hpp"
 
 using ddprun::DiskThread;
-using ddprun::coordinator::LogSink;
+using ddprun::coordinator::make_log_sink;
 using namespace std::chrono_literals;
 
 namespace {
@@ -65,7 +65,7 @@ class FullLog {
   DiskThread thread_{io_.get_executor()};
 
  public:
-  spdlog::logger log{"test", std::make_shared<LogSink>(thread_, ends_[1], kBytesMax)};
+  spdlog::logger log{"test", make_log_sink(thread_, ends_[1], kBytesMax)};
 };
 
 }  // namespace

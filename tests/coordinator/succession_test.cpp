@@ -11,8 +11,8 @@ ServerOptions followed() {
   ServerOptions options;
   options.only_run = RunId("run");
   options.own_agent = AgentId("agent-run-a");
-  options.succession.options.exists = true;
-  options.succession.options.at_endpoint = true;
+  options.fails_over = true;
+  options.at_endpoint = true;
   return options;
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("a leader whose link is half open is not sent to itself") {
 
 TEST_CASE("a leader to which one that is to yield says that it leads meets that one") {
   ServerOptions options = followed();
-  options.succession.options.at_endpoint = false;
+  options.at_endpoint = false;
   LiveCoordinator coordinator(options);
   std::vector<std::string> met;
   coordinator.on_thread([&](auto& server) {
@@ -253,7 +253,7 @@ TEST_CASE("a leader to which one that is to yield says that it leads meets that 
 
 TEST_CASE("a node of another list of hosts is not sent to the leader of this one") {
   ServerOptions options = followed();
-  options.succession.list_begins = "a:29400";
+  options.list_begins = "a:29400";
   LiveCoordinator coordinator(options);
   Agent leader(coordinator.port());
   leader.say(Lead{RunId("run"), Round(4), 4711});
@@ -341,10 +341,10 @@ TEST_CASE("a coordinator that resigns listens no longer when its agents' links e
 
 TEST_CASE("a candidate without a majority says so to its process, and nothing to its agents") {
   ServerOptions options = followed();
-  options.succession.options.candidate.emplace();
+  options.seat.candidate.emplace();
   const auto abdicated = std::make_shared<std::promise<void>>();
   auto done = abdicated->get_future();
-  options.succession.on_abdicate = [abdicated](const std::string&) { abdicated->set_value(); };
+  options.seat.on_abdicate = [abdicated](const std::string&) { abdicated->set_value(); };
   LiveCoordinator coordinator(options);
   Hello hello = soon_lost_hello("a");
   hello.claim = Claim{{Round(3), "c0"},      1,    3, RestartCount(0), NodeState::kRunning,

@@ -1,5 +1,5 @@
 // Handshakes: whose turn it is, and who goes where there are too many.
-#include "rendezvous/coordinator/unproven.hpp"
+#include "rendezvous/coordinator/arrivals.hpp"
 
 #include "tests/support/catch.hpp"
 

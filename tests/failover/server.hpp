@@ -1,6 +1,6 @@
 // Server: a coordinator in a process of the world: a real round::Run behind the links of a port,
-// with what rendezvous/coordinator/server_runs and server_succession do for it, in the same order.
-// Owned by its Node; everything happens in ready().
+// with what rendezvous/coordinator/server_hello, server_runs and server_succession do for it, in
+// the same order. Owned by its Node; everything happens in ready().
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // request gets one answer, and one that is too long gets it before more of it is held.
 #include <string>
 
-#include "rendezvous/coordinator/first_bytes.hpp"
+#include "rendezvous/coordinator/arrivals.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "tests/fuzz/target.hpp"
 

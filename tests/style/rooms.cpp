@@ -76,7 +76,7 @@ const std::vector<Room> kRooms{
 const std::vector<Room> kLauncherRooms{
     {"launcher/options/", {"base/", "agent/proc/files"}, kAll},
     {"launcher/request/",
-     {"base/", "agent/config/", "agent/proc/numa", "rendezvous/coordinator/status_access",
+     {"base/", "agent/config/", "agent/proc/numa", "rendezvous/coordinator/http",
       "launcher/options/"},
      kAll,
      Core::kPure},

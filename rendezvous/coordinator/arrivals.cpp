@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/unproven.hpp"
+#include "rendezvous/coordinator/arrivals.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,4 @@
-#include "rendezvous/coordinator/link.hpp"
-
-#include <sys/socket.h>
+#include "rendezvous/coordinator/outbox.hpp"
 
 namespace ddprun::coordinator {
 
@@ -42,14 +40,6 @@ void Outbox::sent(std::size_t bytes) {
     budget_->give_back(kPlaceBytes);
   }
   if (frames_->empty()) clear();
-}
-
-round::Peer peer_of(const Link& link) {
-  sockaddr_in6 own{};
-  socklen_t length = sizeof(own);
-  // An accepted socket has a local address.
-  (void)::getsockname(link.fd, reinterpret_cast<sockaddr*>(&own), &length);
-  return {net::address_text(link.from), net::address_text(own), link.tls != nullptr};
 }
 
 }  // namespace ddprun::coordinator

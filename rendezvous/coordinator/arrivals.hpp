@@ -1,9 +1,8 @@
-// Unproven: connections in a handshake, whose peers have not proved who they are. Together they get
-// a share of the time, one network after the other, and where there are too many the network with
-// the most loses its oldest: who comes from one place delays and crowds out itself. Pure, single
-// owner.
+// Connections that have just come: their protocol, from their first bytes, and Unproven, those
+// whose peers have not proved who they are. Pure, single owner.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -11,15 +10,51 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "rendezvous/protocol/messages.hpp"
 
 namespace ddprun::coordinator {
+
+enum class Speaks {
+  kUnknownYet,  // the bytes so far match several protocols
+  kAgent,
+  kHttp,
+  kTls,    // an agent with a secret or a certificate
+  kStore,  // anything else: the store refuses non-c10d bytes
+};
+
+// No request of the store's protocol starts with a letter.
+inline constexpr std::array<std::pair<std::string_view, Speaks>, 9> kFirstBytes{{
+    {{protocol::kMagic, sizeof(protocol::kMagic)}, Speaks::kAgent},
+    {"\x16", Speaks::kTls},  // a record of a handshake; no opcode of the store
+    {"GET ", Speaks::kHttp},
+    {"HEAD", Speaks::kHttp},
+    {"POST", Speaks::kHttp},
+    {"PUT ", Speaks::kHttp},
+    {"DELE", Speaks::kHttp},
+    {"PATC", Speaks::kHttp},
+    {"OPTI", Speaks::kHttp},
+}};
+
+[[nodiscard]] constexpr Speaks protocol_of(std::string_view first) {
+  if (first.empty()) return Speaks::kUnknownYet;
+  for (const auto& [bytes, speaks] : kFirstBytes) {
+    if (first.starts_with(bytes)) return speaks;
+    if (bytes.starts_with(first)) return Speaks::kUnknownYet;
+  }
+  return Speaks::kStore;
+}
 
 /// Handshakes get one part of so many of the time at most.
 inline constexpr int kUnprovenShare = 2;
 
+/// Connections in a handshake. Together they get a share of the time, one network after the other,
+/// and where there are too many the network with the most loses its oldest: who comes from one
+/// place delays and crowds out itself.
 class Unproven {
  public:
   /// `network`: of its address, as network_of() names it.
