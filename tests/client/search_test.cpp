@@ -65,9 +65,25 @@ TEST_CASE("at the end of the list the way begins again, as it does without a maj
   CHECK(spare.lost(LinkLoss::kRefused, false) == Step::kGo);
   CHECK(spare.lost(LinkLoss::kRefused, false) == Step::kGo);
   CHECK(spare.lost(LinkLoss::kRefused, false) == Step::kStart);
+  CoordinatorSearch last = search_of(3);
+  (void)last.lost(LinkLoss::kSilent, true);
+  (void)last.lost(LinkLoss::kSilent, false);
+  CHECK(last.lost(LinkLoss::kSilent, false) == Step::kLead);
+  CHECK(last.abdicated() == Step::kStart);
+}
+
+TEST_CASE("without a majority those that follow later are asked") {
   CoordinatorSearch first = search_of(1);
-  (void)first.lost(LinkLoss::kSilent, true);
-  CHECK(first.abdicated() == Step::kStart);
+  for (const LinkLoss loss : {LinkLoss::kEnded, LinkLoss::kRefused, LinkLoss::kSilent}) {
+    CHECK(first.lost(LinkLoss::kSilent, true) == Step::kLead);
+    CHECK(first.abdicated() == Step::kGo);
+    CHECK(first.place().host == "c");
+    CHECK(!first.is_candidate());
+    CHECK(first.lost(loss, false) == Step::kGo);
+    CHECK(first.place().host == "d");
+    CHECK(first.lost(loss, false) == Step::kStart);
+    CHECK(!first.is_away());
+  }
 }
 
 TEST_CASE("the coordinator that is found is the one that is lost next") {

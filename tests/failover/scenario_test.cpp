@@ -135,6 +135,26 @@ TEST_CASE("too few remain without a suspended leader: the round continues, and i
   succeed(*world);
 }
 
+TEST_CASE("the root is killed while its successor is away: that one finds who took over") {
+  for (const auto& [nodes, least] : {std::pair(4, 1), std::pair(4, 3), std::pair(5, 4)}) {
+    for (const bool is_cut : {false, true}) {
+      CAPTURE(nodes, least, is_cut);
+      const auto world = running(quiet(nodes, least, nodes));
+      if (is_cut) world->split({1});
+      if (!is_cut) world->freeze(1);
+      world->run_for(milliseconds(300));
+      world->kill_agent(0, "is killed");
+      world->run_for(seconds(7));
+      if (is_cut) world->heal();
+      if (!is_cut) world->thaw(1);
+      std::set<int> rest;
+      for (int host = 1; host < nodes; ++host) rest.insert(host);
+      CHECK(run_together(*world, rest, 0, seconds(8)));
+      succeed(*world);
+    }
+  }
+}
+
 TEST_CASE("too few remain without a suspended node: the round continues with it") {
   for (const int suspended : {1, 2}) {
     const auto world = running(quiet(3, 3, 3));

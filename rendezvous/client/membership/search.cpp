@@ -19,6 +19,7 @@ void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors
 
 void CoordinatorSearch::found() {
   at_ = 0;
+  is_behind_ = false;
   has_resigned_ = false;
 }
 
@@ -36,6 +37,7 @@ CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
     if (loss == LinkLoss::kEnded) return answered ? Step::kNow : Step::kAgain;
     return next();
   }
+  if (is_behind_) return next();
   if (loss != LinkLoss::kEnded) return next();
   // Who closes the connection has its coordinator still.
   const bool loses_it = is_silent_ || has_resigned_;
@@ -51,7 +53,8 @@ CoordinatorSearch::Step CoordinatorSearch::ask_host(LinkLoss loss, bool answered
 }
 
 CoordinatorSearch::Step CoordinatorSearch::abdicated() {
-  return start_again();
+  is_behind_ = true;
+  return next();
 }
 
 CoordinatorSearch::Step CoordinatorSearch::next() {
@@ -62,6 +65,7 @@ CoordinatorSearch::Step CoordinatorSearch::next() {
 
 CoordinatorSearch::Step CoordinatorSearch::start_again() {
   at_ = 0;
+  is_behind_ = false;
   return Step::kStart;
 }
 

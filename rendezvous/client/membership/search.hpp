@@ -46,7 +46,8 @@ class CoordinatorSearch {
   void moved();
   /// `answered`: a coordinator had spoken on that link.
   [[nodiscard]] Step lost(LinkLoss loss, bool answered);
-  /// This node got no majority.
+  /// This node got no majority. One that follows later may have it, if this node was away when the
+  /// others asked it: these are asked, too.
   [[nodiscard]] Step abdicated();
 
   /// Looks elsewhere than at the coordinator that was lost: who answers there has no say yet.
@@ -71,7 +72,8 @@ class CoordinatorSearch {
   std::size_t at_ = 0;      // 0: the coordinator; else the successor before
   bool is_silent_ = false;  // the coordinator was
   bool has_resigned_ = false;
-  int turned_away_ = 0;  // by the successor
+  int turned_away_ = 0;     // by the successor
+  bool is_behind_ = false;  // it asks those that follow later than itself
 };
 
 }  // namespace ddprun::client
