@@ -5,10 +5,10 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "base/log_quota.hpp"
 #include "base/random_uuid.hpp"
@@ -176,10 +176,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::optional<TimePoint> losses_due_;  // set while lost links wait for the rest of a batch
   boost::asio::steady_timer settled_;    // cancelled when settled() may hold
 
-  std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
+  std::map<std::string, std::shared_ptr<RunEntry>> runs_;
   std::uint64_t runs_begun_ = 0;
   std::size_t unfinished_ = 0;
-  std::unordered_map<std::string, std::size_t> founders_;  // by network: unfinished runs
+  std::map<std::string, std::size_t> founders_;  // by network: unfinished runs
   LogQuota quota_{kLinesMax, kLineInterval};
 
   Held<std::shared_ptr<RunEntry>> held_;  // until resume()

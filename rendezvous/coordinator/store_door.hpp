@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,7 +47,7 @@ class StoreGate {
   };
   Round ended_{0};
   std::vector<round::LeftOnNode> waits_for_;
-  std::unordered_map<std::string, Nodes> by_address_;
+  std::map<std::string, Nodes> by_address_;
 };
 
 class StoreDoor {

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/codec.hpp"
 
+#include <array>
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -27,21 +28,40 @@ std::optional<Message> message_named(std::string_view name, std::index_sequence<
   return message;
 }
 
-/// How many fields and items the text has, or one more than allowed.
-std::size_t values_in(std::string_view body) {
-  std::size_t count = 1;
+/// What is wrong with the size of a text that is JSON; empty: nothing. An object is a hash table
+/// whose keys the peer chooses, and no message needs a large one.
+std::string excess_in(std::string_view body) {
+  std::array<std::size_t, kDepthMax + 1> fields{};  // of the objects that are open; of arrays 0
+  std::string open;                                 // the brackets of what is open
+  std::size_t values = 1;
   bool quoted = false;
-  for (std::size_t at = 0; at < body.size() && count <= kValuesMax; ++at) {
+  for (std::size_t at = 0; at < body.size(); ++at) {
     const char one = body[at];
     if (quoted && one == '\\') {
       ++at;
     } else if (one == '"') {
       quoted = !quoted;
-    } else if (!quoted && (one == ',' || one == '[' || one == '{')) {
-      ++count;
+    } else if (quoted) {
+      continue;
+    } else if (one == '{' || one == '[') {
+      if (open.size() == kDepthMax) return {};  // the parser refuses it
+      open.push_back(one);
+      fields[open.size()] = 1;
+      ++values;
+    } else if (one == '}' || one == ']') {
+      if (!open.empty()) open.pop_back();
+    } else if (one == ',') {
+      ++values;
+      const bool is_field = !open.empty() && open.back() == '{';
+      if (is_field && ++fields[open.size()] > kFieldsMax) {
+        return "an object has more than " + std::to_string(kFieldsMax) + " fields";
+      }
+    }
+    if (values > kValuesMax) {
+      return "it has more than " + std::to_string(kValuesMax) + " fields";
     }
   }
-  return count;
+  return {};
 }
 
 Error malformed(const std::string& what) {
@@ -66,9 +86,7 @@ std::string encode(const Message& message) {
 
 Result<Message> decode(std::string_view body) {
   if (body.size() > kFrameBytesMax) return malformed("it is too long");
-  if (body.size() > kValuesMax && values_in(body) > kValuesMax) {
-    return malformed("it has more than " + std::to_string(kValuesMax) + " fields");
-  }
+  if (std::string excess = excess_in(body); !excess.empty()) return malformed(excess);
   json::parse_options options;
   options.max_depth = kDepthMax;
   boost::system::error_code failed;

@@ -23,6 +23,9 @@ inline constexpr std::size_t kDepthMax = 8;
 // Fields and items of a message, those that are not known included: each costs the reader time and
 // memory before it can be ignored.
 inline constexpr std::size_t kValuesMax = 16 * 1024;
+// Fields of one object of a message. The hash of its table is public: of more, a peer could choose
+// keys that all collide.
+inline constexpr std::size_t kFieldsMax = 128;
 // Agents of one run; one more is refused.
 inline constexpr int kAgentsPerRunMax = kNodesMax;
 // Rounds of one run; 2^30 rounds of 1 ms each last twelve days.

@@ -150,11 +150,14 @@ void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_v
   DDPRUN_ASSERT(reactor_.is_open() && !closed_);
   Session* session = admit(socket, from);
   if (session == nullptr || received.empty()) return;
+  const Turns::Share share = session->share->number;
+  const TimePoint began = Clock::now();
   const std::size_t used_before = memory_.used();
   const End end = guarded([&] { return process_input(*session, received); });
   count_added(*session, used_before);
   settle(*session, end);
   flush_queued();
+  turns_.spent(share, Clock::now() - began);
 }
 
 Server::Impl::End Server::Impl::check_peer(const Session& session) {

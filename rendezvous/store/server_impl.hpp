@@ -4,11 +4,11 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -35,6 +35,7 @@ inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 /// What an address has added to the memory of the store over all its connections, also those that
 /// are closed by now, less what it gave back.
 struct Share {
+  std::string address{};  // its key in shares_; empty: of those that have none of their own
   std::size_t added = 0;
   std::size_t connections = 0;
   Turns::Share number = 0;
@@ -153,7 +154,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   Store store_;
   std::unique_ptr<Parser> spare_parser_;
   std::unique_ptr<char[]> receive_buffer_;
-  std::unordered_map<std::string, Share> shares_;  // by network_of() an address
+  std::map<std::string, Share> shares_;  // by network_of() an address
   Turns::Share shares_made_ = 0;
   Turns turns_;
   bool turn_posted_ = false;

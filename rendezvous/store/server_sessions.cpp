@@ -98,14 +98,16 @@ std::optional<Reason> Server::Impl::refusal_of_share(const Session& session) con
 Share& Server::Impl::share_of(const sockaddr_in6& from) {
   const std::string address = network_of(net::address_text(from));
   const bool is_shared = shares_.size() >= kSharesMax && !shares_.contains(address);
-  Share& share = shares_[is_shared ? std::string() : address];
-  if (share.number == 0) share.number = ++shares_made_;
+  const auto [place, is_new] = shares_.try_emplace(is_shared ? std::string() : address);
+  Share& share = place->second;
+  if (is_new) share = {place->first, 0, 0, ++shares_made_};
   return share;
 }
 
 void Server::Impl::leave_share(const Session& session) {
   if (session.share == nullptr || --session.share->connections > 0) return;
-  if (session.share->added == 0) shares_.erase(network_of(net::address_text(session.from)));
+  // Its own address may have a share by now that other connections use.
+  if (session.share->added == 0) shares_.erase(std::string(session.share->address));
 }
 
 Server::Impl::End Server::Impl::receive(Session& session) {

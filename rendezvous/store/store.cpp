@@ -15,9 +15,14 @@ std::size_t cost_of(std::string_view name) {
   return kEntryBytes + name.size();
 }
 
+// Of a value that is read as a number; more than its digits and a sign is white space.
+constexpr std::size_t kNumberBytesMax = 64;
+
 /// Numbers are decimal text, read as C's strtoll does: white space and a sign may precede them, and
-/// the first non-digit ends them. nullopt without digits, or if it does not fit in 64 bits.
+/// the first non-digit ends them. nullopt without digits in kNumberBytesMax, or if it does not fit
+/// in 64 bits.
 std::optional<std::int64_t> parse_number(std::string_view text) {
+  text = text.substr(0, kNumberBytesMax);
   const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
   if (begin == std::string_view::npos) return std::nullopt;
   text.remove_prefix(begin);

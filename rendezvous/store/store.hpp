@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/keyed_hash.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/request.hpp"
@@ -88,12 +89,6 @@ class Store {
     [[nodiscard]] bool ready() const { return value || queue != nullptr; }
     [[nodiscard]] bool unused() const { return !ready() && empty(); }
   };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
   using Refused = std::optional<Refusal>;
   /// Overhead of a queue element besides its value: deque slot and allocator.
   static constexpr std::size_t kElementBytes = 32;
@@ -146,7 +141,7 @@ class Store {
 
   const Limits& limits_;
   Memory& memory_;
-  using EntryMap = std::unordered_map<std::string, Entry, Hash, std::equal_to<>>;
+  using EntryMap = std::unordered_map<std::string, Entry, KeyedHash, std::equal_to<>>;
   EntryMap entries_;
   EntryMap forgotten_;  // being deleted
   Waits waits_;
