@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 namespace ddprun {
 namespace {
@@ -65,6 +67,22 @@ std::string network_of(const std::string& host) {
   char text[INET6_ADDRSTRLEN] = "";
   ::inet_ntop(AF_INET6, &*v6, text, sizeof(text));
   return std::string(text) + "/64";
+}
+
+// A link-local address has a zone behind '%'.
+bool can_be_host(const std::string& address) {
+  const bool is_spelled =
+      !address.empty() && std::all_of(address.begin(), address.end(), [](char one) {
+        return std::isalnum(static_cast<unsigned char>(one)) != 0 ||
+               std::string_view(".:-_%").find(one) != std::string_view::npos;
+      });
+  if (!is_spelled) return false;
+  if (const auto v4 = ipv4_of(address)) {
+    const auto host = ntohl(v4->s_addr);
+    return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
+  }
+  const auto v6 = ipv6_of(address);
+  return !v6 || (!IN6_IS_ADDR_UNSPECIFIED(&*v6) && !IN6_IS_ADDR_MULTICAST(&*v6));
 }
 
 }  // namespace ddprun

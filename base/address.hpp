@@ -30,4 +30,7 @@ namespace ddprun {
 /// Others are themselves.
 [[nodiscard]] std::string network_of(const std::string& host);
 
+/// Whether text may be the address of another host, a literal or a name; names are not looked up.
+[[nodiscard]] bool can_be_host(const std::string& address);
+
 }  // namespace ddprun

@@ -78,7 +78,7 @@ void fields(Io& io, Value& hello) {
   io.name("run_id", hello.run_id);
   io.name("agent", hello.agent);
   io.name("host", hello.host);
-  io.maybe_empty("address", hello.address);
+  io.maybe_host("address", hello.address);
   io.number("store_port", hello.store_port, 1, kPortMax);
   io.number("local_world_size", hello.local_world_size, 1, kWorkersPerNodeMax);
   io.maybe_empty("role", hello.role);  // TorchX sets an empty one

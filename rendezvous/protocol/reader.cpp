@@ -2,6 +2,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "base/address.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 
@@ -134,6 +135,11 @@ void Reader::words(std::string_view name, std::vector<std::string>& values, std:
     values.push_back(
         clean_utf8(printable(std::string_view(text->data(), text->size())), kWordBytesMax));
   }
+}
+
+void Reader::maybe_host(std::string_view name, std::string& value) {
+  maybe_empty(name, value);
+  if (!value.empty() && !can_be_host(value)) fail(name, "is no address of a host");
 }
 
 }  // namespace ddprun::protocol

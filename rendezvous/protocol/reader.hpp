@@ -70,6 +70,8 @@ class Reader {
   void maybe_empty(std::string_view name, std::string& value) {
     string(name, value, 0, kNameBytesMax);
   }
+  /// The address of a host, or empty.
+  void maybe_host(std::string_view name, std::string& value);
   void short_text(std::string_view name, std::string& value) {
     if (object_.contains(name)) string(name, value, 0, kWordBytesMax);
   }

@@ -69,6 +69,7 @@ class Writer {
   void maybe_empty(std::string_view name, const std::string& value) {
     string(name, value, kNameBytesMax);
   }
+  void maybe_host(std::string_view name, const std::string& value) { maybe_empty(name, value); }
   /// Written only if it is not empty.
   void short_text(std::string_view name, const std::string& value) {
     if (!value.empty()) string(name, value, kWordBytesMax);

@@ -8,6 +8,7 @@
 #include "rendezvous/protocol/limits.hpp"
 #include "tests/support/catch.hpp"
 
+using namespace ddprun;
 using namespace ddprun::protocol;
 
 namespace {
@@ -63,6 +64,23 @@ TEST_CASE("deep nesting is an error, not a deep recursion") {
   CHECK(decode(beat(kDepthMax - 1)).has_value());
   CHECK(decode(beat(kDepthMax)).has_error());
   CHECK(decode(std::string(500'000, '[')).has_error());
+}
+
+TEST_CASE("a node's address that no node could reach is an error in its hello") {
+  Hello hello;
+  hello.run_id = RunId("r");
+  hello.agent = AgentId("a");
+  hello.host = "node";
+  hello.store_port = 1;
+  hello.local_world_size = 1;
+  for (const char* address : {"", "10.0.0.7", "fd00::7", "fe80::7%eth0", "node-1.example"}) {
+    hello.address = address;
+    CHECK(decode(encode(hello)).has_value());
+  }
+  for (const char* address : {"not a host!", "0.0.0.0", "::", "224.0.0.1", "a\nb"}) {
+    hello.address = address;
+    CHECK_THAT(decode(encode(hello)).error().sentence, ContainsSubstring("no address of a host"));
+  }
 }
 
 TEST_CASE("an object with many fields is an error before it becomes a table") {

@@ -1,8 +1,5 @@
 #include "rendezvous/client/membership/sense.hpp"
 
-#include <algorithm>
-#include <cctype>
-
 #include "base/address.hpp"
 #include "base/count_text.hpp"
 
@@ -54,22 +51,6 @@ namespace {
 }
 
 }  // namespace
-
-// A link-local address has a zone behind '%'.
-bool can_be_host(const std::string& address) {
-  const bool is_spelled =
-      !address.empty() && std::all_of(address.begin(), address.end(), [](char one) {
-        return std::isalnum(static_cast<unsigned char>(one)) != 0 ||
-               std::string_view(".:-_%").find(one) != std::string_view::npos;
-      });
-  if (!is_spelled) return false;
-  if (const auto v4 = ipv4_of(address)) {
-    const auto host = ntohl(v4->s_addr);
-    return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
-  }
-  const auto v6 = ipv6_of(address);
-  return !v6 || (!IN6_IS_ADDR_UNSPECIFIED(&*v6) && !IN6_IS_ADDR_MULTICAST(&*v6));
-}
 
 std::string what_cannot_be(const StartRound& start, const Hello& own) {
   if (std::string wrong = wrong_place(start, own.terms); !wrong.empty()) return wrong;

@@ -9,9 +9,6 @@
 
 namespace ddprun::client {
 
-/// A literal or a name; names are not looked up.
-[[nodiscard]] bool can_be_host(const std::string& address);
-
 /// `own`: what this agent said of itself.
 [[nodiscard]] std::string what_cannot_be(const protocol::StartRound& start,
                                          const protocol::Hello& own);
