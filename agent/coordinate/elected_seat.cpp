@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "rendezvous/round/record.hpp"
+#include "rendezvous/round/admission.hpp"
 
 namespace ddprun {
 

@@ -30,7 +30,7 @@
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
-#include "rendezvous/round/succession.hpp"
+#include "rendezvous/round/authority.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
