@@ -4,6 +4,7 @@
 // it is tried again, at most once a second, after 1, 2, 4 ... 32 s if the agent closes each link.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,6 +37,21 @@ inline constexpr std::int64_t kMillisecond = 1'000'000;
 // connects.
 inline constexpr std::int64_t kPauseMin = 1000 * kMillisecond;
 inline constexpr std::int64_t kPauseMax = 32 * kPauseMin;
+/// As packets and the store have numbers.
+template <class Integer>
+std::array<std::uint8_t, sizeof(Integer)> little_endian(Integer value) {
+  std::array<std::uint8_t, sizeof(Integer)> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+  return bytes;
+}
+template <class Integer>
+Integer from_little_endian(const std::uint8_t* bytes) {
+  Integer value = 0;
+  for (std::size_t i = 0; i < sizeof(value); ++i)
+    value |= static_cast<Integer>(Integer{bytes[i]} << (8 * i));
+  return value;
+}
 /// Nanoseconds of CLOCK_MONOTONIC.
 [[nodiscard]] std::int64_t monotonic_now();
 

@@ -63,15 +63,11 @@ std::optional<World> take(Rounds& all, std::string& problem) {
 
 int say_joined(int round) {
   if (LinkPage* shared = known_page()) shared->first_step_at.store(0, std::memory_order_relaxed);
-  const auto number = static_cast<std::uint32_t>(round);
-  std::uint8_t content[sizeof(number)] = {};
-  for (std::size_t i = 0; i < sizeof(number); ++i) {
-    content[i] = static_cast<std::uint8_t>(number >> (8 * i));
-  }
+  const auto content = little_endian(static_cast<std::uint32_t>(round));
   int failed = EAGAIN;
   for (int i = 0; i < kAttempts && failed == EAGAIN; ++i) {
     if (i > 0) ::poll(nullptr, 0, kPause_ms);
-    failed = send_packet(PacketKind::kJoined, content, sizeof(content));
+    failed = send_packet(PacketKind::kJoined, content.data(), content.size());
   }
   return failed;
 }
@@ -120,8 +116,6 @@ std::optional<World> parse_round(const std::uint8_t* content, std::size_t size) 
   if (size < kRoundHeaderBytes || (size > kRoundHeaderBytes && content[size - 1] != 0)) {
     return std::nullopt;
   }
-  std::uint32_t number = 0;
-  for (std::size_t i = 0; i < sizeof(number); ++i) number |= std::uint32_t{content[i]} << (8 * i);
   World world;
   world.cause = World::Cause::kFailure;
   std::size_t at = kRoundHeaderBytes;
@@ -140,7 +134,7 @@ std::optional<World> parse_round(const std::uint8_t* content, std::size_t size) 
   auto worker = read_worker_environment(lookup, problem);
   if (!worker || !worker->launched) return std::nullopt;
   static_cast<WorkerEnvironment&>(world) = std::move(*worker);
-  world.round = static_cast<int>(number);
+  world.round = static_cast<int>(from_little_endian<std::uint32_t>(content));
   return world;
 }
 

@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "tests/support/catch.hpp"
-#include "worker_api/json_text.hpp"
 #include "worker_api/worker.hpp"
 
 namespace {
@@ -18,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string decoded(const std::string& bytes) {
-  return std::string(boost::json::parse(ddprun::json_text(bytes)).as_string());
+  const auto record = boost::json::parse(ddprun::error_record(bytes, "", 0));
+  return std::string(record.at("message").at("message").as_string());
 }
 
 std::string content(const fs::path& path) {
