@@ -21,7 +21,7 @@
 #include "base/random_uuid.hpp"
 #include "base/version.hpp"
 #include "net/bugs.hpp"
-#include "net/own_addresses.hpp"
+#include "net/local_peer.hpp"
 #include "rendezvous/client/connection.hpp"
 
 namespace ddprun {

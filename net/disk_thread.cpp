@@ -83,23 +83,22 @@ class Desk {
   bool quit_ = false;
 };
 
-bool start_thread(const std::shared_ptr<Desk>& desk) {
-  ::mallopt(M_ARENA_MAX, 1);  // an arena of its own would cost more than this thread's waits for it
+}  // namespace
+
+std::string start_detached(std::function<void()> work) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the io thread
-  bool started = true;
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::string why;
   try {
-    std::thread([desk] { desk->work(); }).detach();
-  } catch (const std::system_error&) {
-    started = false;
+    std::thread(std::move(work)).detach();
+  } catch (const std::system_error& failure) {
+    why = failure.what();
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return why;
 }
-
-}  // namespace
 
 class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
  public:
@@ -169,7 +168,9 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     boost::system::error_code why;
     event_->assign(event, why);
     if (why) ::close(event);
-    if (why || !start_thread(desk)) return false;
+    // An arena of its own would cost more than this thread's waits for it.
+    ::mallopt(M_ARENA_MAX, 1);
+    if (why || !start_detached([desk] { desk->work(); }).empty()) return false;
     desk_ = std::move(desk);
     return true;
   }

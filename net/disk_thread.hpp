@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -52,6 +53,10 @@ class DiskThread {
   class Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+/// Runs `work` on a thread of its own, in which all signals are blocked: they are for the io
+/// thread. Returns why there is none; empty: it runs.
+[[nodiscard]] std::string start_detached(std::function<void()> work);
 
 /// The result of `job`, run on `thread`; none when it is not there at `deadline`. What comes later
 /// is destroyed.

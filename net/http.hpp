@@ -1,8 +1,14 @@
 // The subset of HTTP that ddprun's servers speak: one request per connection, no body, no
-// keep-alive. Pure functions; the input may be hostile and is at most kHttpHeadBytesMax long.
+// keep-alive. Pure functions, whose input may be hostile and is at most kHttpHeadBytesMax long; and
+// a small server.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,5 +49,35 @@ struct HttpRequest {
 [[nodiscard]] std::string http_refusal(int code, std::string_view pages);
 /// The headers of a complete response.
 [[nodiscard]] std::string_view head_of(std::string_view response);
+
+template <class Protocol>
+class BoundedSessions;
+
+// From accepting a connection until it is closed at the latest.
+inline constexpr std::chrono::seconds kHttpTimeMax{5};
+// Connections served at a time; one more takes the place of the oldest.
+inline constexpr std::size_t kHttpConnectionsMax = 16;
+// How long accepting pauses when the process has no descriptor left.
+inline constexpr std::chrono::seconds kHttpAcceptPause{1};
+
+/// Answers GET and HEAD. A client that is slow, silent or hostile costs a bounded amount of memory
+/// and time, and delays nothing else. Thread rule: the executor's thread. Ownership: owns the
+/// listener and its connections.
+class HttpServer {
+ public:
+  /// Makes the whole response to a request that is not refused already.
+  using Respond = std::function<std::string(const HttpRequest& request)>;
+  /// `pages`: see http_refusal().
+  HttpServer(boost::asio::ip::tcp::acceptor listener, std::string pages, Respond respond);
+  /// Closes every connection at once.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<BoundedSessions<boost::asio::ip::tcp>> sessions_;
+};
 
 }  // namespace ddprun::net

@@ -1,5 +1,6 @@
 #include "net/reactor.hpp"
 
+#include <arpa/inet.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 #include "net/listen.hpp"
 
@@ -25,6 +27,8 @@ constexpr std::chrono::seconds kRetryInterval{1};
 bool is_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
+
+constexpr std::size_t kLoggedMax = 1024;
 
 }  // namespace
 
@@ -173,6 +177,37 @@ bool Reactor::control(int operation, int fd, std::uint64_t id, std::uint32_t eve
   event.events = events;
   event.data.u64 = id;
   return ::epoll_ctl(epoll_.native_handle(), operation, fd, &event) == 0;
+}
+
+Connection::Connection(std::uint64_t number, int socket, const sockaddr_storage& peer)
+    : id(number), fd(socket) {
+  std::memcpy(&from, &peer, sizeof(from));
+}
+
+Connection::~Connection() {
+  if (fd != -1) ::close(fd);
+}
+
+std::string address_text(const sockaddr_in6& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.sin6_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  } else if (IN6_IS_ADDR_V4MAPPED(&address.sin6_addr)) {
+    ::inet_ntop(AF_INET, &address.sin6_addr.s6_addr[12], text, sizeof(text));
+  } else {
+    ::inet_ntop(AF_INET6, &address.sin6_addr, text, sizeof(text));
+  }
+  return text;
+}
+
+std::string peer_text(const Connection& connection) {
+  return host_and_port(address_text(connection.from), ntohs(connection.from.sin6_port));
+}
+
+bool LoggedCauses::is_new(const Connection& connection, const std::string& cause) {
+  if (logged_.size() >= kLoggedMax) logged_.clear();
+  return logged_.insert(network_of(address_text(connection.from)) + ' ' + cause).second;
 }
 
 }  // namespace ddprun::net

@@ -2,17 +2,24 @@
 
 #include <openssl/core_names.h>
 #include <openssl/params.h>
+#include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 #include "base/limits.hpp"
+#include "base/printable.hpp"
+#include "base/private_file.hpp"
 #include "net/openssl.hpp"
-#include "net/tls_certificates.hpp"
 
 namespace ddprun::net {
 
@@ -50,6 +57,146 @@ bool derive(std::string_view secret, std::string_view run,
   ssl().EVP_KDF_CTX_free(context);
   ssl().EVP_KDF_free(algorithm);
   return derived;
+}
+
+Error refuse_pem(const PemFile& file, const std::string& why) {
+  return {ErrorKind::kUsage, printable(file.shown) + ": " + why};
+}
+
+enum class Holds { kCertificates, kKey };
+
+Result<void> check_pem(const PemFile& file, Holds what) {
+  struct stat status = {};
+  if (::stat(file.path.c_str(), &status) != 0 || ::access(file.path.c_str(), R_OK) != 0) {
+    return refuse_pem(file, std::string("cannot read it: ") + std::strerror(errno));
+  }
+  if (!S_ISREG(status.st_mode)) return refuse_pem(file, "it is not a regular file");
+  return what == Holds::kKey ? refuse_exposed(status, file.shown, "key") : Result<void>();
+}
+
+/// OpenSSL would ask on the terminal.
+int no_passphrase(char* /*text*/, int /*size*/, int /*rwflag*/, void* /*data*/) {
+  return 0;
+}
+
+Result<void> load_own(SSL_CTX* context, const Certificates& own) {
+  const PemFile& key = own.key.path.empty() ? own.cert : own.key;
+  auto good = check_pem(own.cert, Holds::kCertificates);
+  if (good) good = check_pem(key, Holds::kKey);
+  if (!good) return good;
+  if (ssl().SSL_CTX_use_certificate_chain_file(context, own.cert.path.c_str()) != 1) {
+    return refuse_pem(own.cert, "it has no certificate in PEM form (-----BEGIN CERTIFICATE-----)");
+  }
+  ssl().SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+  ssl().ERR_clear_error();
+  const bool read =
+      ssl().SSL_CTX_use_PrivateKey_file(context, key.path.c_str(), SSL_FILETYPE_PEM) == 1 &&
+      ssl().SSL_CTX_check_private_key(context) == 1;
+  if (read) return {};
+  const unsigned long why = ssl().ERR_peek_error();
+  const bool other = ERR_GET_LIB(why) == ERR_LIB_X509 || ERR_GET_LIB(why) == ERR_LIB_SSL;
+  if (other) return refuse_pem(key, "it is not the key of the certificate in " + own.cert.path);
+  return refuse_pem(key,
+                    "it has no private key in PEM form without a passphrase; openssl pkey -in FILE "
+                    "-out KEY writes one");
+}
+
+std::string words_of_alert(int reason) {
+  switch (reason) {
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+      return "bad certificate";
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+      return "a certificate for another purpose";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+      return "revoked";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      return "expired";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+      return "unknown certificate";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      return "unknown CA";
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+      return "it is not signed by the CA of that name";
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      return "access denied";
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+      return "none was sent";
+    default:
+      return "";
+  }
+}
+
+std::string distrust(long verdict, const Certificates& own, const std::string& host) {
+  switch (verdict) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return "its certificate does not name " + host +
+             " (subjectAltName), the host that was to be reached";
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return "its certificate is not signed by " +
+             (own.ca.path.empty() ? "a CA of this system" : "the CA of " + printable(own.ca.shown));
+    case X509_V_ERR_INVALID_PURPOSE:
+      return "its certificate is not for this purpose; extendedKeyUsage needs " +
+             std::string(host.empty() ? "clientAuth" : "serverAuth");
+    default:
+      return std::string("its certificate is refused: ") +
+             ssl().X509_verify_cert_error_string(verdict);
+  }
+}
+
+/// Reads the files into `context`. Fails with kUsage; the sentence names the file, what is wrong
+/// and what to try. Without `own.ca` the system's are believed.
+Result<void> load_certificates(ssl_ctx_st* context, const Certificates& own) {
+  if (!own.cert.path.empty()) {
+    if (auto loaded = load_own(context, own); !loaded) return loaded;
+  }
+  if (own.ca.path.empty()) {
+    (void)ssl().SSL_CTX_set_default_verify_paths(context);  // without any it believes no one
+    return {};
+  }
+  if (auto good = check_pem(own.ca, Holds::kCertificates); !good) return good;
+  if (ssl().SSL_CTX_load_verify_file(context, own.ca.path.c_str()) == 1) return {};
+  return refuse_pem(own.ca, "it has no CA certificate in PEM form (-----BEGIN CERTIFICATE-----)");
+}
+
+/// Makes `session` accept a server that names `host`, a name or an address literal, and no other.
+bool expect_host(ssl_st* session, const std::string& host) {
+  // A host that is no name would be no condition.
+  const bool usable = !host.empty() && host.find('\0') == std::string::npos;
+  ssl().SSL_set_hostflags(
+      session, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return ssl().SSL_set1_host(session, usable ? host.c_str() : "?") == 1;
+}
+
+/// Says the name to the server, in clear, which may have several. An address is no name.
+void name_host(ssl_st* session, std::string host) {
+  if (ipv4_of(host) || ipv6_of(host)) return;
+  (void)ssl().SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                       host.data());
+}
+
+/// What is wrong about the certificate of one side, if that has ended `session`. `why`: OpenSSL's
+/// error. `host`: empty on the side that accepts.
+std::optional<std::string> certificate_failure(ssl_st* session, unsigned long why,
+                                               const Certificates& own, const std::string& host) {
+  const long verdict = ssl().SSL_get_verify_result(session);
+  if (verdict != X509_V_OK) return distrust(verdict, own, host);
+  if (ERR_GET_LIB(why) != ERR_LIB_SSL) return std::nullopt;
+  const int reason = ERR_GET_REASON(why);
+  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "it has no certificate";
+  if (reason == SSL_R_WRONG_VERSION_NUMBER) return "it does not speak TLS";
+  if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
+    return "it refuses the handshake, as a server without a certificate does";
+  }
+  const std::string words = words_of_alert(reason);
+  if (words.empty()) return std::nullopt;
+  if (own.cert.path.empty()) return "it wants a certificate, and none is given";
+  return "it refuses the certificate in " + printable(own.cert.path) + ": " + words;
 }
 
 }  // namespace
@@ -124,11 +271,10 @@ TlsContext::Made TlsContext::make_client(const Certificates& own) {
 }
 
 TlsContext::Made TlsContext::make(const Certificates& own, Peers peers) {
-  const auto& library = openssl();
-  if (!library) return library.error();
-  SharedTlsContext made(new TlsContext(nullptr, own, peers));
-  auto loaded = load_certificates(made->context_, own);
+  const auto& loaded = openssl();
   if (!loaded) return loaded.error();
+  SharedTlsContext made(new TlsContext(nullptr, own, peers));
+  if (auto read = load_certificates(made->context_, own); !read) return read.error();
   return made;
 }
 
@@ -292,10 +438,6 @@ std::string TlsSession::seal(std::string_view plain) {
   // Nothing blocks; what is left is a lack of memory.
   if (result != 1 || count != plain.size()) throw std::bad_alloc();
   return take_output();
-}
-
-std::string TlsSession::take_output() {
-  return std::exchange(output_, {});
 }
 
 TlsContext::Made make_link_tls(const SharedSecret& secret,

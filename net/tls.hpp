@@ -88,7 +88,7 @@ class TlsSession {
   [[nodiscard]] Result<void> receive(std::string_view sealed, std::string& plain);
   /// The bytes to send for these. Only when is_established() and after no error.
   [[nodiscard]] std::string seal(std::string_view plain);
-  [[nodiscard]] std::string take_output();
+  [[nodiscard]] std::string take_output() { return std::exchange(output_, {}); }
   /// The other side has proved who it is.
   [[nodiscard]] bool is_established() const { return established_; }
   /// And it believes this side: a server looks at a client's certificate last, so until it has said

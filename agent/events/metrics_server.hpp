@@ -12,7 +12,7 @@
 #include "agent/events/events.hpp"
 #include "agent/events/metrics.hpp"
 #include "base/result.hpp"
-#include "net/http_server.hpp"
+#include "net/http.hpp"
 
 namespace spdlog {
 class logger;

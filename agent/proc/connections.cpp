@@ -21,7 +21,7 @@
 #include "agent/proc/files.hpp"
 #include "agent/proc/process_table.hpp"
 #include "base/descriptor.hpp"
-#include "net/connection.hpp"
+#include "net/reactor.hpp"
 
 namespace ddprun {
 namespace {

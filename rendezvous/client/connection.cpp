@@ -12,7 +12,6 @@
 #include "base/address.hpp"
 #include "base/assert.hpp"
 #include "net/connect.hpp"
-#include "net/resolve.hpp"
 #include "rendezvous/client/link.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/client/who_answers.hpp"

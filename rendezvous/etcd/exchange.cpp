@@ -18,7 +18,6 @@
 #include "base/address.hpp"
 #include "net/connect.hpp"
 #include "net/listen.hpp"
-#include "net/resolve.hpp"
 
 namespace ddprun::etcd {
 

@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "net/connection.hpp"
-#include "net/own_addresses.hpp"
-#include "net/socket_owner.hpp"
+#include "net/local_peer.hpp"
+#include "net/reactor.hpp"
 #include "rendezvous/store/refusal.hpp"
 
 namespace spdlog {

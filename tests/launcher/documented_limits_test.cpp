@@ -32,7 +32,7 @@
 #include "launcher/options/option_table.hpp"
 #include "net/connect.hpp"
 #include "net/disk_thread.hpp"
-#include "net/http_server.hpp"
+#include "net/http.hpp"
 #include "rendezvous/client/connection.hpp"
 #include "rendezvous/client/link.hpp"
 #include "rendezvous/client/membership.hpp"

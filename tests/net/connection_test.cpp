@@ -1,5 +1,5 @@
 // Connections of a server: their ids, their addresses as text, and sending from a queue.
-#include "net/connection.hpp"
+#include "net/reactor.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // The HTTP server: what a client gets, and what one costs that means no good.
-#include "net/http_server.hpp"
+#include "net/http.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/read.hpp>

@@ -1,5 +1,5 @@
 // Whose the client of a loopback connection is, as each of the two sources tells it.
-#include "net/socket_owner.hpp"
+#include "net/local_peer.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "net/listen.hpp"
-#include "net/own_addresses.hpp"
 #include "tests/support/catch.hpp"
 
 using ddprun::net::SocketOwners;
