@@ -246,8 +246,7 @@ void Agent::act(const client::StartGroup& action) {
 Result<void> Agent::start_group(const protocol::StartRound& start) {
   const Round round = start.stamp.number;
   if (seat_) seat_->end_checks();
-  const auto served = store_.begin();
-  if (!served) return served.error();
+  if (const auto served = store_.begin(); !served) return served.error();
   group_rank_ = start.group_rank;
   nodes_ = start.group_size;
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));

@@ -10,7 +10,6 @@
 #include "agent/agent.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/report/report.hpp"
-#include "agent/report/text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 #include "net/loop_turns.hpp"

@@ -1,15 +1,23 @@
-// What a command and the line on a terminal are told of the run.
+// What users ask of a run that lasts: its state, its metrics, its stacks, a pause; and the line on
+// a terminal.
+
+#include <signal.h>
+#include <spdlog/logger.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <utility>
 
 #include "agent/agent.hpp"
 #include "agent/coordinate/link_messages.hpp"
 #include "agent/output/wait_line.hpp"
 #include "agent/proc/process_table.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/watch/stack_groups.hpp"
+#include "base/limits.hpp"
 #include "base/version.hpp"
+#include "net/bugs.hpp"
 #include "net/loop_turns.hpp"
 
 namespace ddprun {
@@ -135,6 +143,51 @@ void Agent::show_wait(const client::Event& event) {
       over ? std::nullopt : rendezvous_wait_->after(event, joined, Clock::now());
   if (!wait) return line->end(WaitLine::Of::kRendezvous);
   line->begin(WaitLine::Of::kRendezvous, [wait] { return *wait; });
+}
+
+// What waits for a place in a round is stopped without a word.
+int Agent::stop_workers() {
+  int ranks = runner_ == nullptr ? 0 : runner_->pause(true);
+  for (const CarriedWorker& held : carried_.all) {
+    held.worker->child->pause_group(true);
+    ++ranks;
+  }
+  context_.stop_waiting_workers();
+  return ranks;
+}
+
+void Agent::continue_workers(Duration stopped) {
+  context_.extend_timers(stopped);
+  if (runner_ != nullptr) static_cast<void>(runner_->pause(false));
+  for (const CarriedWorker& held : carried_.all) held.worker->child->pause_group(false);
+  context_.continue_waiting_workers(stopped);
+}
+
+void Agent::pause(const ReceivedSignal& received) {
+  if (std::exchange(pauses_, true)) return;
+  asio::co_spawn(executor_, pause_all(received), net::rethrow_bug);
+}
+
+// The note comes first: this process may have to wait for its console, and the front stops when
+// this one has. A SIGCONT that comes meanwhile has continued the workers, and is followed by one
+// for this process.
+asio::awaitable<void> Agent::pause_all(ReceivedSignal received) {
+  const auto& rendezvous = context_.config().rendezvous;
+  PauseFacts facts;
+  facts.ranks = stop_workers();
+  // In a run of fixed size they wait for it.
+  if (rendezvous && rendezvous->nodes_min < rendezvous->nodes_max) {
+    facts.lost_after = rendezvous->keep_alive_interval * rendezvous->keep_alive_max_attempt;
+  }
+  context_.logger().info(pause_line(received, facts));
+  const TimePoint stopped = Clock::now();
+  co_await context_.console_is_written(stopped + kPauseNoteMax);
+  static_cast<void>(stop_workers());
+  ::kill(::getpid(), SIGSTOP);
+  pauses_ = false;
+  const Duration took = Clock::now() - stopped;
+  continue_workers(took);
+  context_.logger().info(resume_line(took));
 }
 
 }  // namespace ddprun

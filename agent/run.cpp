@@ -15,7 +15,6 @@
 #include "agent/agent.hpp"
 #include "agent/control/server.hpp"
 #include "agent/control/signals.hpp"
-#include "agent/events/metrics_server.hpp"
 #include "agent/events/run_events.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/output/log.hpp"
@@ -31,6 +30,8 @@
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
 #include "net/bugs.hpp"
+#include "net/http.hpp"
+#include "net/listen.hpp"
 #include "net/loop_turns.hpp"
 #include "net/tls.hpp"
 
@@ -126,6 +127,68 @@ std::shared_ptr<warm::WarmWorkers> warm_workers(asio::io_context& io, const Laun
                        [&events](int modules) {
                          events.record({"template_ready", Round(0), {{"modules", modules}}});
                        }});
+}
+
+/// --http of one ddprun: GET /healthz or /, which is about the agent and not about training, and
+/// GET /metrics for Prometheus.
+class MetricsServer {
+ public:
+  using Facts = std::function<MetricsFacts()>;
+  explicit MetricsServer(EventLog& events) : events_(events) {}
+  ~MetricsServer() { events_.stop_observing(this); }
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  /// Listens, if the configuration says so, and tells where. If the port is that of
+  /// TORCHELASTIC_HEALTH_CHECK_PORT and in use, that costs a warning: other agents of this node
+  /// inherit the same variable. Errors: kPortTaken or kSystem, of --http.
+  [[nodiscard]] Result<void> open(const boost::asio::any_io_executor& executor,
+                                  const std::optional<HttpConfig>& config, spdlog::logger& logger,
+                                  Facts facts);
+
+ private:
+  [[nodiscard]] std::string respond(const net::HttpRequest& request) const;
+
+  EventLog& events_;
+  Facts facts_;
+  RunMetrics metrics_;
+  std::unique_ptr<net::HttpServer> server_;
+};
+
+constexpr const char* kPages = "/healthz and /metrics";
+
+Result<void> MetricsServer::open(const boost::asio::any_io_executor& executor,
+                                 const std::optional<HttpConfig>& config, spdlog::logger& logger,
+                                 Facts facts) {
+  if (!config) return {};
+  auto listener = net::listen_on(executor, config->address, config->port);
+  if (!listener && config->origin == HttpConfig::Origin::kOption) return listener.error();
+  if (!listener) {
+    logger.warn(warning_line("HTTP", "TORCHELASTIC_HEALTH_CHECK_PORT: " +
+                                         listener.error().sentence + "; no health check here"));
+    return {};
+  }
+  facts_ = std::move(facts);
+  events_.observe(this,
+                  [this](const RunEvent& event, Duration since) { metrics_.take(event, since); });
+  logger.info(note_line("HTTP", "health check and metrics at http://" +
+                                    net::to_text(listener->local_endpoint()) + "/metrics"));
+  server_ = std::make_unique<net::HttpServer>(
+      std::move(*listener), kPages,
+      [this](const net::HttpRequest& request) { return respond(request); });
+  return {};
+}
+
+std::string MetricsServer::respond(const net::HttpRequest& request) const {
+  const bool is_probe = request.path == "/healthz" || request.path == "/";
+  if (is_probe) {
+    return net::http_response("200 OK", "text/plain; charset=utf-8", "ok\n");
+  }
+  if (request.path != "/metrics") return net::http_refusal(404, kPages);
+  MetricsFacts facts = facts_();
+  facts.age = events_.since_start();
+  return net::http_response("200 OK", "text/plain; version=0.0.4; charset=utf-8",
+                            metrics_.text(facts));
 }
 
 /// Tells the event log of turns of the event loop that are long.

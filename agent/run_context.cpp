@@ -43,80 +43,71 @@ const char* start_code_of(ErrorKind kind) {
 }
 
 RunContext::RunContext(AgentInputs inputs)
-    : config_(inputs.config),
-      environment_(inputs.environment),
-      logger_(inputs.logger),
-      consoles_(std::move(inputs.consoles)),
-      logs_(inputs.logs),
-      events_(inputs.events),
-      disks_(inputs.disks),
-      descriptor_limit_(inputs.descriptor_limit),
-      orphans_(inputs.orphans),
-      nonce_(std::move(inputs.nonce)),
-      exiting_(std::make_shared<ExitingWorkers>(disks_.logs.executor())),
-      devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_,
-                visible_devices_of_workers(config_.workers, environment_), consoles_.waits}),
-      cgroup_(std::move(inputs.cgroup)),
-      warm_(std::move(inputs.warm)),
-      begin_control_(std::move(inputs.begin_control)),
-      log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
+    : in_(std::move(inputs)),
+      exiting_(std::make_shared<ExitingWorkers>(in_.disks.logs.executor())),
+      devices_({in_.disks.logs.executor(), in_.environment, in_.logger, in_.events, in_.nonce,
+                visible_devices_of_workers(in_.config.workers, in_.environment),
+                in_.consoles.waits}),
+      log_options_{in_.config.log.dir, value_or(in_.environment, "TMPDIR", ""), in_.config.run_id},
       hostname_(this_host()),
       output_bytes_(std::make_shared<std::uint64_t>(0)),
       events_in_(std::make_shared<std::string>()),
       started_(Clock::now()),
       round_over_(started_) {
-  if (config_.torch_events) {
-    torch_events_ = std::make_unique<TorchEvents>(config_, hostname_);
-    events_.observe(this, [this](const RunEvent& event, Duration) {
+  if (in_.config.torch_events) {
+    torch_events_ = std::make_unique<TorchEvents>(in_.config, hostname_);
+    in_.events.observe(this, [this](const RunEvent& event, Duration) {
       log_lines(torch_events_->take(event, wall_time()));
     });
   }
-  if (config_.stopping.spares == 0) return;
+  if (in_.config.stopping.spares == 0) return;
   spares_ = std::make_shared<Spares>(
-      disks_.logs.executor(),
-      SpareInputs{config_, environment_, logger_, events_, orphans_, disks_.logs, logs_, consoles_,
-                  links_, nonce_, descriptor_limit_, cgroup_, output_bytes_});
+      in_.disks.logs.executor(),
+      SpareInputs{in_.config, in_.environment, in_.logger, in_.events, in_.orphans, in_.disks.logs,
+                  in_.logs, in_.consoles, links_, in_.nonce, in_.descriptor_limit, in_.cgroup,
+                  output_bytes_});
 }
 
 asio::awaitable<Result<void>> RunContext::open_logs() {
-  if (!config_.rendezvous) {  // nothing comes between this and the first round
-    logs_ = std::make_shared<LogTree>(LogTree::open_later(log_options_));
+  if (!in_.config.rendezvous) {  // nothing comes between this and the first round
+    in_.logs = std::make_shared<LogTree>(LogTree::open_later(log_options_));
     co_return Result<void>();
   }
   std::function<Result<LogTree>()> open = [options = log_options_] {
     return LogTree::open(options);
   };
   // No deadline: nothing was started, and a stop signal ends the wait.
-  const WaitNote note(disks_.logs.executor(), logger_, "the log directory " + log_options_.place(),
-                      TimePoint::max());
-  auto logs = co_await run_on<Result<LogTree>>(disks_.logs, std::move(open), TimePoint::max());
+  const WaitNote note(in_.disks.logs.executor(), in_.logger,
+                      "the log directory " + log_options_.place(), TimePoint::max());
+  auto logs = co_await run_on<Result<LogTree>>(in_.disks.logs, std::move(open), TimePoint::max());
   if (!*logs) co_return logs->error();
-  logs_ = std::make_shared<LogTree>(std::move(**logs));
+  in_.logs = std::make_shared<LogTree>(std::move(**logs));
   co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> RunContext::open_timers() {
-  if (!config_.timer_pipe) co_return Result<void>();
-  std::function<Result<OpenPipe>()> open = [wanted = *config_.timer_pipe, nonce = nonce_] {
+  if (!in_.config.timer_pipe) co_return Result<void>();
+  std::function<Result<OpenPipe>()> open = [wanted = *in_.config.timer_pipe, nonce = in_.nonce] {
     Result<std::string> own = private_directory();
     if (own) *own += "/" + std::to_string(::getpid()) + "-" + nonce + kTimersSuffix;
     return open_pipe(wanted, own);
   };
-  const WaitNote note(disks_.logs.executor(), logger_, "the pipe for timers of workers",
+  const WaitNote note(in_.disks.logs.executor(), in_.logger, "the pipe for timers of workers",
                       TimePoint::max());
-  auto opened = co_await run_on<Result<OpenPipe>>(disks_.logs, std::move(open), TimePoint::max());
+  auto opened =
+      co_await run_on<Result<OpenPipe>>(in_.disks.logs, std::move(open), TimePoint::max());
   const Result<OpenPipe>& pipe = *opened;
   if (!pipe) {
     co_return Error(pipe.error().kind, pipe.error().sentence +
                                            "; unset TORCHELASTIC_ENABLE_FILE_TIMER to run without");
   }
-  if (!pipe->note.empty()) logger_.info(note_line("TIMER", pipe->note));
-  links_->read_timers(disks_.logs.executor(), *pipe, logger_);
+  if (!pipe->note.empty()) in_.logger.info(note_line("TIMER", pipe->note));
+  links_->read_timers(in_.disks.logs.executor(), *pipe, in_.logger);
   co_return Result<void>();
 }
 
 void RunContext::log_lines(const TorchEvents::Lines& lines) {
-  for (const std::string& line : lines) logger_.warn(line);  // asked for, also with --quiet
+  for (const std::string& line : lines) in_.logger.warn(line);  // asked for, also with --quiet
 }
 
 void RunContext::log_round(const RoundFacts& facts) {
@@ -132,17 +123,17 @@ void RunContext::close_links() {
   const std::string timers = links_->timer_pipe();
   links_->close();
   if (timers.empty()) return;
-  disks_.logs.post([timers] { ::unlink(timers.c_str()); }, [] {});
+  in_.disks.logs.post([timers] { ::unlink(timers.c_str()); }, [] {});
 }
 
 RoundInputs RunContext::prepare(RoundFacts facts) {
-  facts.nonce = nonce_;
+  facts.nonce = in_.nonce;
   const Warn warn = [this](const std::string& sentence) {
-    logger_.warn(warning_line("LOG", sentence));
+    in_.logger.warn(warning_line("LOG", sentence));
   };
-  const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
-                            round = facts.round, hostname = hostname_, warn, disk = disks_.logs,
-                            wanted = events_.wants_file(), bytes = output_bytes_,
+  const auto open_output = [logs = in_.logs, config = in_.config, restarts = facts.restarts,
+                            round = facts.round, hostname = hostname_, warn, disk = in_.disks.logs,
+                            wanted = in_.events.wants_file(), bytes = output_bytes_,
                             events_in = events_in_]() -> Result<OutputContext> {
     auto output = open_or_do_without(config, *logs, restarts, round, hostname, warn, disk);
     if (output) output->bytes = bytes;
@@ -152,22 +143,22 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
     }
     return output;
   };
-  return RoundInputs{config_,
-                     environment_,
-                     logger_,
+  return RoundInputs{in_.config,
+                     in_.environment,
+                     in_.logger,
                      std::move(facts),
                      open_output,
                      log_options_.place(),
-                     disks_.logs,
+                     in_.disks.logs,
                      hostname_,
-                     consoles_,
+                     in_.consoles,
                      started_,
-                     descriptor_limit_,
-                     orphans_,
-                     events_,
+                     in_.descriptor_limit,
+                     in_.orphans,
+                     in_.events,
                      devices_,
-                     cgroup_,
-                     warm_,
+                     in_.cgroup,
+                     in_.warm,
                      links_,
                      spares_,
                      exiting_,
@@ -177,23 +168,23 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
 }
 
 asio::awaitable<void> RunContext::console_is_written(TimePoint deadline) const {
-  co_await consoles_.err->written(deadline);
-  consoles_.err->erase_line();
+  co_await in_.consoles.err->written(deadline);
+  in_.consoles.err->erase_line();
 }
 
 void RunContext::stop_waiting_workers() const {
-  if (warm_ != nullptr) warm_->stop_groups();
+  if (in_.warm != nullptr) in_.warm->stop_groups();
   if (spares_ != nullptr) spares_->pause_groups(true);
 }
 
 void RunContext::continue_waiting_workers(Duration stopped) const {
-  if (warm_ != nullptr) warm_->continue_groups(stopped);
+  if (in_.warm != nullptr) in_.warm->continue_groups(stopped);
   if (spares_ != nullptr) spares_->pause_groups(false);
 }
 
 asio::awaitable<void> RunContext::end_waiting_workers() {
-  if (warm_ != nullptr) {
-    co_await warm_->end();
+  if (in_.warm != nullptr) {
+    co_await in_.warm->end();
   }
   if (spares_ != nullptr) {
     co_await spares_->end();
@@ -202,9 +193,9 @@ asio::awaitable<void> RunContext::end_waiting_workers() {
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {
-  logger_.error(error_line(code, error.sentence));
+  in_.logger.error(error_line(code, error.sentence));
   leave_own_error(error.sentence);
-  if (logs_) logs_->discard_if_empty();
+  if (in_.logs) in_.logs->discard_if_empty();
   return exit_code_of(error.kind);
 }
 
@@ -220,25 +211,25 @@ OwnError RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) 
 
 void RunContext::log_unkillable(const RoundResult& result) {
   for (const Unkillable& left : result.unkillable) {
-    logger_.log(left.left_behind.empty() ? spdlog::level::err : spdlog::level::warn,
-                unkillable_line(left));
+    in_.logger.log(left.left_behind.empty() ? spdlog::level::err : spdlog::level::warn,
+                   unkillable_line(left));
   }
 }
 
 void RunContext::log_shared_names() const {
   const SharedNames::Left left = shared_names_.left();
-  if (!left.names.empty()) logger_.info(shared_names_line(left.names, left.bytes));
+  if (!left.names.empty()) in_.logger.info(shared_names_line(left.names, left.bytes));
 }
 
 void RunContext::leave_error_file(const std::string& text) {
-  const std::string path = value_or(environment_, "TORCHELASTIC_ERROR_FILE", "");
+  const std::string path = value_or(in_.environment, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty() || text.empty()) return;
   const auto left = std::make_shared<Result<void>>();
-  disks_.error_file.post([left, path, text] { *left = leave_file(path, text); },
-                         [this, left] {
-                           if (*left) return;
-                           logger_.warn(warning_line("ERROR-FILE", left->error().sentence));
-                         });
+  in_.disks.error_file.post([left, path, text] { *left = leave_file(path, text); },
+                            [this, left] {
+                              if (*left) return;
+                              in_.logger.warn(warning_line("ERROR-FILE", left->error().sentence));
+                            });
 }
 
 void RunContext::leave_own_error(const std::string& sentence) {

@@ -51,7 +51,7 @@ struct OwnError {
 class RunContext {
  public:
   explicit RunContext(AgentInputs inputs);
-  ~RunContext() { events_.stop_observing(this); }
+  ~RunContext() { in_.events.stop_observing(this); }
   RunContext(const RunContext&) = delete;
   RunContext& operator=(const RunContext&) = delete;
 
@@ -83,20 +83,20 @@ class RunContext {
   /// The same for the error.json of the worker that failed first, with its code.
   void pass_error_up(const RoundResult& result);
 
-  [[nodiscard]] const LaunchConfig& config() const { return config_; }
-  [[nodiscard]] spdlog::logger& logger() const { return logger_; }
+  [[nodiscard]] const LaunchConfig& config() const { return in_.config; }
+  [[nodiscard]] spdlog::logger& logger() const { return in_.logger; }
   [[nodiscard]] const std::string& hostname() const { return hostname_; }
   [[nodiscard]] TimePoint started() const { return started_; }
   [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
   /// Calls `done` when what was asked of the log directory's disk so far is done.
   void after_files(std::function<void()> done) {
-    disks_.logs.post([] {}, std::move(done));
+    in_.disks.logs.post([] {}, std::move(done));
   }
   void begin_control() const {
-    if (begin_control_) begin_control_();
+    if (in_.begin_control) in_.begin_control();
   }
   /// The line on the terminal; null: there is none.
-  [[nodiscard]] WaitLine* waits() const { return consoles_.waits.get(); }
+  [[nodiscard]] WaitLine* waits() const { return in_.consoles.waits.get(); }
   /// All that is to be shown so far; `deadline`: of a console that takes nothing. No line is
   /// drawn there then.
   [[nodiscard]] boost::asio::awaitable<void> console_is_written(TimePoint deadline) const;
@@ -114,30 +114,18 @@ class RunContext {
   [[nodiscard]] boost::asio::awaitable<void> end_waiting_workers();
   /// Null: there are to be none.
   [[nodiscard]] Spares* spares() const { return spares_.get(); }
-  [[nodiscard]] LogTree& logs() { return *logs_; }
-  [[nodiscard]] EventLog& events() { return events_; }
+  [[nodiscard]] LogTree& logs() { return *in_.logs; }
+  [[nodiscard]] EventLog& events() { return in_.events; }
   /// Of all workers, as far as it passed through ddprun.
   [[nodiscard]] std::uint64_t output_bytes() const { return *output_bytes_; }
 
  private:
   void log_lines(const TorchEvents::Lines& lines);
 
-  const LaunchConfig& config_;
-  const Environment& environment_;
-  spdlog::logger& logger_;
-  Consoles consoles_;
-  std::shared_ptr<LogTree>& logs_;
-  EventLog& events_;
-  DiskThreads& disks_;
-  std::optional<rlimit> descriptor_limit_;
-  Orphans& orphans_;
-  std::string nonce_;
+  AgentInputs in_;
   std::shared_ptr<ExitingWorkers> exiting_;
   DeviceWatch devices_;
-  std::optional<Cgroup> cgroup_;
-  std::shared_ptr<warm::WarmWorkers> warm_;
   std::shared_ptr<WorkerLinks> links_ = std::make_shared<WorkerLinks>();
-  std::function<void()> begin_control_;
   LogTreeOptions log_options_;
   std::string hostname_;
   std::shared_ptr<std::uint64_t> output_bytes_;

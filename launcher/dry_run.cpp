@@ -8,7 +8,9 @@
 #include <set>
 #include <vector>
 
+#include "agent/config/plan.hpp"
 #include "agent/proc/program.hpp"
+#include "agent/proc/spawn.hpp"
 #include "agent/report/lines.hpp"
 #include "base/address.hpp"
 #include "base/columns.hpp"
@@ -25,23 +27,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kLater = "(decided at the start)";
-
-std::string range_text(int first, int last) {
-  const std::string text = std::to_string(first);
-  return first == last ? text : text + "-" + std::to_string(last);
-}
-
-/// "0-3,8"; "all" for none.
-std::string cpus_text(const std::set<int>& cpus) {
-  std::string text;
-  for (auto cpu = cpus.begin(); cpu != cpus.end();) {
-    const int first = *cpu;
-    int last = first;
-    while (++cpu != cpus.end() && *cpu == last + 1) last = *cpu;
-    text += (text.empty() ? "" : ",") + range_text(first, last);
-  }
-  return text.empty() ? "all" : text;
-}
 
 /// As a shell would read it.
 std::string command_text(const std::vector<std::string>& words) {
@@ -110,7 +95,8 @@ std::string workers_text(const Preview& preview) {
   for (const PreviewWorker& worker : preview.workers) {
     rows.push_back({worker.rank ? std::to_string(worker.rank->value()) : "?",
                     std::to_string(worker.local_rank.value()),
-                    printable(worker.devices.value_or("all")), cpus_text(worker.cpus),
+                    printable(worker.devices.value_or("all")),
+                    worker.cpus.empty() ? "all" : ranges_text(worker.cpus),
                     command_text(shown_command(worker.argv))});
   }
   return "\n" + in_columns(rows);
@@ -170,8 +156,6 @@ json::array nodes_json(const Preview& preview) {
   return nodes;
 }
 
-}  // namespace
-
 std::string dry_run_text(const Preview& preview) {
   return "Nothing was started (--dry-run).\n\n" + heading_text(preview) + nodes_text(preview) +
          workers_text(preview) + environment_text(preview);
@@ -193,6 +177,8 @@ std::string dry_run_json(const Preview& preview) {
   object["workers"] = std::move(workers);
   return json::serialize(object) + "\n";
 }
+
+}  // namespace
 
 Result<std::string> dry_run(const Launch& launch, const Environment& environment,
                             const std::string& log_place) {

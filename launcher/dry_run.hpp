@@ -11,20 +11,15 @@
 
 namespace ddprun {
 
-/// Pure. Ends with a newline.
-[[nodiscard]] std::string dry_run_text(const Preview& preview);
-/// One JSON object and a newline; docs/COMMANDS.md lists its members. Pure.
-[[nodiscard]] std::string dry_run_json(const Preview& preview);
-
-/// The one of both that was asked for, or the error with which the start would end because the
-/// program, its interpreter or its script cannot be run. `log_place`: of LogTree::look().
+/// For people, or as one JSON object and a newline (docs/COMMANDS.md lists its members); or the
+/// error with which the start would end because the program, its interpreter or its script cannot
+/// be run. `log_place`: of LogTree::look().
 [[nodiscard]] Result<std::string> dry_run(const Launch& launch, const Environment& environment,
                                           const std::string& log_place);
 
-// decisions: what a launch comes to and why, for --verbose: from the same values as `ddprun config`
-// and --dry-run. Pure. Thread rule: none.
-
-/// One line each: what was decided from several facts, then every other setting that was given.
+/// What a launch comes to and why, for --verbose: from the same values as `ddprun config` and
+/// --dry-run. One line each: what was decided from several facts, then every other setting that was
+/// given. Pure.
 /// `console`: the reason that choose_console() gave; empty: --console was.
 [[nodiscard]] std::vector<std::string> decisions(const Launch& launch,
                                                  const Environment& environment,

@@ -1,9 +1,11 @@
 // plan: from the command line and the facts of a round to what each worker is given: its arguments
-// and its complete environment, as torchrun does it. Pure, no thread rule.
+// and its complete environment, as torchrun does it; and as a table for people. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,5 +66,29 @@ struct WorkerPlan {
 [[nodiscard]] WorkerPlan plan_spare(const LaunchConfig& config, const Environment& inherited,
                                     const RoundFacts& facts, int spare,
                                     const std::string& error_file);
+
+/// "3-5", "3".
+[[nodiscard]] std::string range_text(int first, int last);
+/// "0-7,64-71".
+[[nodiscard]] std::string ranges_text(const std::set<int>& numbers);
+
+// Lines of the table of ranks at the start; further ranks are counted.
+inline constexpr std::size_t kPlacementLinesMax = 16;
+
+/// A worker of this node and what it was given; empty where nothing was chosen for it.
+struct Placed {
+  Rank rank;
+  std::string device{};   // "GPU 2", "MIG-4f.."
+  std::string cpus{};     // "0-7,64-71": those that it is bound to
+  std::string threads{};  // OMP_NUM_THREADS
+  std::string log{};      // its file
+};
+[[nodiscard]] Placed placed(const LaunchConfig& config, const WorkerPlan& plan, std::string log);
+
+/// A heading and a line for each rank, or for several ranks in a row that have the same; beyond
+/// kPlacementLinesMax lines only a count. Columns without anything are left out; empty if no other
+/// than rank and host is left.
+[[nodiscard]] std::string placement_table(const std::string& host,
+                                          const std::vector<Placed>& workers);
 
 }  // namespace ddprun

@@ -1,12 +1,17 @@
-// ReceivedSignal: a signal to ddprun and where it came from; the rule which of two are one. Pure,
-// no thread rule.
+// ReceivedSignal: a signal to ddprun and where it came from; the rule which of two are one; and
+// what was passed on to a worker. Pure.
 #pragma once
 
+#include <signal.h>
+
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <optional>
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/exit_status.hpp"
 
 namespace ddprun {
 
@@ -34,6 +39,31 @@ class SignalPairs {
  private:
   static constexpr std::size_t kNumbers = 65;
   std::array<std::array<std::optional<TimePoint>, kNumbers>, 2> unpaired_ = {};
+};
+
+/// The signals that ddprun passed on to one worker.
+class PassedSignals {
+ public:
+  void add(int number) {
+    passed_.set(static_cast<std::size_t>(number) % passed_.size());
+    last_ = number;
+  }
+  /// The one that the worker ended by, as a signal or as a shell's code; else SIGINT, which Python
+  /// makes an exception of; else the last; 0: none.
+  [[nodiscard]] int explaining(const ExitStatus& status) const {
+    constexpr int kShell = 128;
+    const int ended_by = status.shell_code() - kShell;
+    if (has(ended_by)) return ended_by;
+    return has(SIGINT) ? SIGINT : last_;
+  }
+
+ private:
+  [[nodiscard]] bool has(int number) const {
+    if (number <= 0 || static_cast<std::size_t>(number) >= passed_.size()) return false;
+    return passed_[static_cast<std::size_t>(number)];
+  }
+  std::bitset<65> passed_;
+  int last_ = 0;
 };
 
 }  // namespace ddprun

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/config/rendezvous_config.hpp"
+#include "agent/config/launch_config.hpp"
 #include "base/result.hpp"
 #include "rendezvous/client/membership/events.hpp"
 #include "rendezvous/coordinator/server.hpp"

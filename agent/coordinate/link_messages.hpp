@@ -8,7 +8,6 @@
 
 #include "agent/config/launch_config.hpp"
 #include "agent/config/plan.hpp"
-#include "agent/config/rendezvous_config.hpp"
 #include "agent/output/wait_line.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/client/membership/events.hpp"

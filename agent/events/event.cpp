@@ -3,7 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "base/utf8.hpp"
 
 namespace ddprun {
@@ -38,6 +38,11 @@ std::string milliseconds_text(Duration duration) {
 }
 
 }  // namespace
+
+std::int64_t RunEvent::number(std::string_view field) const {
+  const json::value* value = fields.if_contains(field);
+  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
 
 json::object clean_texts(json::object object) {
   for (auto& member : object) clean(member.value());

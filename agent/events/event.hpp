@@ -1,5 +1,4 @@
-// RunEvent: one transition of a run on this node, as a line of events.jsonl (docs/EVENTS.md). Pure,
-// no thread rule.
+// RunEvent: one transition of a run on this node, as a line of events.jsonl (docs/EVENTS.md). Pure.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,6 +19,9 @@ struct RunEvent {
   std::string_view name{};  // a literal: "worker_exited"
   Round round{0};           // 0: of no round
   boost::json::object fields{};
+
+  /// Of this field; 0: it has none of this name.
+  [[nodiscard]] std::int64_t number(std::string_view field) const;
 };
 
 /// Where and when an event was recorded.

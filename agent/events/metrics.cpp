@@ -13,11 +13,6 @@ double seconds_of(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-std::int64_t number_in(const RunEvent& event, std::string_view name) {
-  const boost::json::value* value = event.fields.if_contains(name);
-  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
-}
-
 std::string label_value(const std::string& text) {
   std::string escaped;
   for (const char letter : printable(text)) {
@@ -102,9 +97,9 @@ void RunMetrics::take(const RunEvent& event, Duration since_start) {
 void RunMetrics::take_round(const RunEvent& event, double at) {
   ++rounds_;
   round_ = event.round.value();
-  restarts_ = number_in(event, "restarts");
-  nodes_ = number_in(event, "nodes");
-  world_size_ = number_in(event, "world_size");
+  restarts_ = event.number("restarts");
+  nodes_ = event.number("nodes");
+  world_size_ = event.number("world_size");
   decided_ = at;
   // A round that is decided while the one before still stops has cost nothing of its own.
   const bool is_waited_for = rounds_ == 1 || (ended_ && !stop_began_ && running_ == 0);

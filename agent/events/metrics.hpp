@@ -1,5 +1,5 @@
 // RunMetrics: the run on this node as Prometheus reads it, from the same events that events.jsonl
-// has. Pure, no thread rule.
+// has. Pure.
 #pragma once
 
 #include <array>

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/report/verdict.hpp"
 #include "base/version.hpp"
 #include "rendezvous/protocol/names.hpp"
@@ -15,6 +15,13 @@ namespace ddprun {
 namespace json = boost::json;
 
 namespace {
+
+/// succeeded, failed, stopped or error.
+std::string outcome_of(const RunEnd& end) {
+  if (end.exit_code == 0) return "succeeded";
+  if (end.failure) return "failed";
+  return end.stop_signal != 0 && end.exit_code == 128 + end.stop_signal ? "stopped" : "error";
+}
 
 double exact_milliseconds_of(Duration duration) {
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration);
@@ -323,12 +330,6 @@ RunEvent signal_event(int signal, const char* action, const std::string& from) {
       "signal", {}, {{"signal", signal}, {"name", signal_name(signal)}, {"action", action}}};
   if (!from.empty()) event.fields["from"] = from;
   return event;
-}
-
-std::string outcome_of(const RunEnd& end) {
-  if (end.exit_code == 0) return "succeeded";
-  if (end.failure) return "failed";
-  return end.stop_signal != 0 && end.exit_code == 128 + end.stop_signal ? "stopped" : "error";
 }
 
 RunEvent end_event(const RunEnd& end) {

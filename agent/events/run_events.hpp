@@ -1,5 +1,5 @@
 // run_events: the events of events.jsonl, made from what the agent learns: messages of the
-// coordinator, the workers of a round, the end. Pure conversions, no thread rule.
+// coordinator, the workers of a round, the end. Pure conversions.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,6 @@
 #include "agent/config/launch_config.hpp"
 #include "agent/events/event.hpp"
 #include "agent/node/local_round_events.hpp"
-#include "agent/node/round_result.hpp"
 #include "agent/watch/timer_table.hpp"
 #include "rendezvous/client/membership.hpp"
 
@@ -65,7 +64,7 @@ class LinkEvents {
 [[nodiscard]] RunEvent section_event(Round round, Rank rank, const std::string& name,
                                      Duration lasts, Duration limit);
 [[nodiscard]] RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer);
-/// A script starts workers of its own: see own_workers.hpp.
+/// A script starts workers of its own: see own_workers_text().
 [[nodiscard]] RunEvent own_workers_event(Round round, const std::string& text);
 /// What ranks finished together: from the first step that all of them have done to the last one.
 struct StepSpan {
@@ -100,8 +99,6 @@ struct RunEnd {
   bool coordinator = false;
   Duration longest_turn{};  // of the event loop (net/loop_turns.hpp)
 };
-/// succeeded, failed, stopped or error.
-[[nodiscard]] std::string outcome_of(const RunEnd& end);
 [[nodiscard]] RunEvent end_event(const RunEnd& end);
 /// A turn of the event loop took longer than kLongTurn, and than all before.
 [[nodiscard]] RunEvent slow_turn_event(Duration took, Duration cpu);

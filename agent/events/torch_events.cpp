@@ -26,13 +26,8 @@ std::string name_of_file(const std::string& path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-std::int64_t number_of(const RunEvent& event, std::string_view name) {
-  const json::value* value = event.fields.if_contains(name);
-  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
-}
-
 LocalRank local_rank_of(const RunEvent& event) {
-  return LocalRank(static_cast<int>(number_of(event, "local_rank")));
+  return LocalRank(static_cast<int>(event.number("local_rank")));
 }
 
 // What torch notes of a failure without an error file, as text.
@@ -76,7 +71,7 @@ TorchEvents::Lines TorchEvents::take(const RunEvent& event, WallTime now) {
   const bool started = event.name == "worker_started";
   if (started || event.name == "worker_kept" || event.name == "spare_used") {
     const LocalRank rank = local_rank_of(event);
-    workers_.insert_or_assign(rank, Worker{static_cast<int>(number_of(event, "pid"))});
+    workers_.insert_or_assign(rank, Worker{static_cast<int>(event.number("pid"))});
     if (!started) return {};
     Part start{"START"};
     start.worker = rank;
@@ -85,10 +80,9 @@ TorchEvents::Lines TorchEvents::take(const RunEvent& event, WallTime now) {
   const auto exited =
       event.name == "worker_exited" ? workers_.find(local_rank_of(event)) : workers_.end();
   if (exited == workers_.end()) return {};
-  const auto signal = static_cast<int>(number_of(event, "signal"));
-  exited->second.exit_code =
-      signal != 0 ? -signal : static_cast<int>(number_of(event, "exit_code"));
-  exited->second.was_stopped = number_of(event, "sent_signal") != 0;
+  const auto signal = static_cast<int>(event.number("signal"));
+  exited->second.exit_code = signal != 0 ? -signal : static_cast<int>(event.number("exit_code"));
+  exited->second.was_stopped = event.number("sent_signal") != 0;
   return {};
 }
 

@@ -1,6 +1,6 @@
 // TorchEvents: the events that torchrun writes with --event-log-handler=console, with its fields
 // (torch.distributed.elastic.events), for programs that read them. docs/TORCHRUN.md says which
-// values differ. Pure, no thread rule.
+// values differ. Pure.
 #pragma once
 
 #include <boost/json/object.hpp>

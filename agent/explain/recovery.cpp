@@ -7,11 +7,6 @@ namespace ddprun::explain {
 
 namespace {
 
-const RoundRecord* round_of(const NodeRecord& node, int round) {
-  const auto found = node.rounds.find(round);
-  return found == node.rounds.end() ? nullptr : &found->second;
-}
-
 /// When all ranks of this node took part; none: they never did.
 Moment all_here(const RoundRecord& round) {
   return round.keeps ? round.recovered : round.all_running;

@@ -71,10 +71,6 @@ void LocalRound::on(const StopOrdered& event) {
   give_up_opening();
 }
 
-void LocalRound::on(const TimerExpired& event) {
-  tell_group(event);
-}
-
 void LocalRound::on(const StacksAsked& event) {
   tell_group(event);
 }
@@ -95,10 +91,6 @@ void LocalRound::act(const Signal& action) {
     actions_.emplace_back(local::SignalsBegin{action.signal, workers});
   }
   note_raised();
-  actions_.emplace_back(action);
-}
-
-void LocalRound::act(const ArmTimer& action) {
   actions_.emplace_back(action);
 }
 
@@ -129,14 +121,6 @@ void LocalRound::act(const AllSucceeded&) {
   tell(client::GroupSucceeded{options_.round});
 }
 
-void LocalRound::act(const FirstFailure& action) {
-  actions_.emplace_back(local::CatchUp{action.rank});
-}
-
-void LocalRound::act(const Disarm&) {
-  actions_.emplace_back(local::CancelTimer{});
-}
-
 void LocalRound::act(const LogAgain& action) {
   const WorkerExit& exit = *worker(action.rank).exit;
   actions_.emplace_back(local::LogAgain{exit.worker, exit.status, action.untold});
@@ -150,10 +134,6 @@ void LocalRound::act(const Recovered&) {
 void LocalRound::act(const FinishedRoundBefore&) {
   const Round before = options_.before;
   if (before > Round(0)) tell(client::FinishedBefore{options_.round, before});
-}
-
-void LocalRound::act(const AskStacks&) {
-  actions_.emplace_back(local::AskStacks{group_.running()});
 }
 
 void LocalRound::on(const local::FilesOpened& event) {
@@ -190,10 +170,6 @@ void LocalRound::give_up_spawn(LocalRank rank) {
   if (on_its_way) tell_group(SpawnFailed{rank, {}});
 }
 
-void LocalRound::on(const local::SpawnDue& event) {
-  spawn(event.rank);
-}
-
 void LocalRound::spawn(LocalRank rank) {
   // A stop came between the order and now: it would only be started to be stopped.
   if (!runs_here()) return give_up_spawn(rank);
@@ -204,10 +180,6 @@ void LocalRound::spawn(LocalRank rank) {
     return void(actions_.emplace_back(local::TellRound{rank}));
   }
   actions_.emplace_back(local::StartWorker{rank});
-}
-
-void LocalRound::on(const local::Told& event) {
-  tell_group(Spawned{event.rank, event.told});
 }
 
 void LocalRound::on(const local::Started& event) {
@@ -320,10 +292,6 @@ void LocalRound::end_hearing() {
   const std::vector<Held> held = std::exchange(held_, {});
   if (worker(held.front().exit.rank).exit->complaint) look();
   for (const Held& its : held) take(its.exit);
-}
-
-void LocalRound::on(const local::LookAsked&) {
-  look();
 }
 
 void LocalRound::look() {

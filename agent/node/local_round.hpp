@@ -1,7 +1,7 @@
 // LocalRound: one round on one node: files, spawns, exits and their evidence, stops, the end. It
 // feeds a WorkerGroup, which knows the lives of the workers, and orders what follows. Pure: takes
 // an event and the time, returns what to do; no clock, process, log or I/O. So the simulator runs
-// the same code as the agent. Thread rule: none of its own. Ownership: the shell of a round owns
+// the same code as the agent. Ownership: the shell of a round owns
 // one, and a new round gets a new one.
 #pragma once
 
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "agent/node/local_round_events.hpp"
-#include "agent/node/round_result.hpp"
 #include "agent/node/worker_group.hpp"
 #include "base/clock.hpp"
 
@@ -102,9 +101,9 @@ class LocalRound {
   void on(const local::Begin& event);
   void on(const local::FilesOpened& event);
   void on(const local::DevicesReleased& event);
-  void on(const local::SpawnDue& event);
+  void on(const local::SpawnDue& event) { spawn(event.rank); }
   void on(const local::Started& event);
-  void on(const local::Told& event);
+  void on(const local::Told& event) { tell_group(Spawned{event.rank, event.told}); }
   void on(const local::Exited& event);
   void on(const local::Emptied& event);
   void on(const local::Survives& event);
@@ -112,26 +111,26 @@ class LocalRound {
   void on(const local::ComplaintFound& event);
   void on(const local::HearingOver& event);
   void on(const local::EvidenceFound& event);
-  void on(const local::LookAsked& event);
+  void on(const local::LookAsked&) { look(); }
   void on(const local::Looked& event);
   void on(const local::RaisedFound& event);
   void on(const local::GiveUpAsked& event);
   void on(const StopRequested& event);
   void on(const StopOrdered& event);
   void on(const StacksAsked& event);
-  void on(const TimerExpired& event);
+  void on(const TimerExpired& event) { tell_group(event); }
   void act(const Spawn& action);
   void act(const Signal& action);
-  void act(const ArmTimer& action);
+  void act(const ArmTimer& action) { actions_.emplace_back(action); }
   void act(const LogFailure& action);
   void act(const LogStop& action);
   void act(const LogLeftBehind& action);
   void act(const Finish& action);
   void act(const AllRunning& action);
   void act(const AllSucceeded& action);
-  void act(const FirstFailure& action);
-  void act(const AskStacks& action);
-  void act(const Disarm& action);
+  void act(const FirstFailure& action) { actions_.emplace_back(local::CatchUp{action.rank}); }
+  void act(const AskStacks&) { actions_.emplace_back(local::AskStacks{group_.running()}); }
+  void act(const Disarm&) { actions_.emplace_back(local::CancelTimer{}); }
   void act(const LogAgain& action);
   void act(const Recovered& action);
   void act(const FinishedRoundBefore& action);

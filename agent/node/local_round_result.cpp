@@ -1,10 +1,12 @@
 // What a round on one node came to: the result of a LocalRound.
+
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "agent/node/local_round.hpp"
+#include "agent/report/lines.hpp"
 
 namespace ddprun {
 
@@ -181,6 +183,31 @@ std::optional<WorkerExit> LocalRound::other_failure(const std::optional<LocalRan
   const std::string line = ends.at(rank).line.value_or("");
   if (other->lines.empty() && !line.empty()) other->lines = {line};
   return other;
+}
+
+std::string RoundResult::unkillable_worker() const {
+  const bool has_one = state != GroupState::kSucceeded && !unkillable.empty();
+  return has_one ? who(unkillable.front().worker) : "";
+}
+
+std::string RoundResult::untold_death_line() const {
+  if (state == GroupState::kSucceeded) return "";
+  return failure && death_logged == Logged::kNo ? ddprun::death_line(*failure, 0) : death_line;
+}
+
+client::GroupGone gone(Round round, const RoundResult& result) {
+  using protocol::Milliseconds;
+  using std::chrono::duration_cast;
+  if (result.state == GroupState::kSucceeded) return {round};
+  return {round,
+          duration_cast<Milliseconds>(result.stop_took),
+          result.killed,
+          result.stopped,
+          result.ranks,
+          result.waits,
+          result.other_failure,
+          result.alike,
+          duration_cast<Milliseconds>(result.spared)};
 }
 
 }  // namespace ddprun

@@ -16,10 +16,6 @@ node::Actions Node::step(const node::Event& event, TimePoint now) {
   return std::exchange(actions_, {});
 }
 
-void Node::on(const node::Begin&) {
-  carry_out(membership_.begin(now_));
-}
-
 void Node::on(const client::Event& event) {
   feed(event);
   if (std::holds_alternative<client::GroupFailed>(event)) leave_if_asked();
@@ -56,10 +52,6 @@ void Node::on(const node::StopAsked& event) {
   if (!leave_waits_) leave_for_signal();
 }
 
-void Node::leave_for_signal() {
-  leave(exit_code_of_signal(stop_signal_), stop_reason_, By::kStop);
-}
-
 void Node::leave_if_asked() {
   if (!std::exchange(leave_waits_, false)) return;
   leave_for_signal();
@@ -71,10 +63,6 @@ void Node::leave(int exit_code, const std::string& reason, By by) {
   if (std::exchange(leaving_, true) && !forced_stop_) return;
   const bool requested = by == By::kStop;
   feed(client::LeaveAsked{exit_code, reason, requested, requested && stops_all_nodes_});
-}
-
-void Node::on(const node::Failed& event) {
-  leave(event.exit_code, event.reason, By::kItself);
 }
 
 void Node::on(const node::NotStarted& event) {

@@ -1,7 +1,7 @@
 // Node: the order of events on one node. It feeds client::Membership one event at a time and orders
 // what follows, and knows the ways out: a stop signal, a second one, an error of this node's own,
 // the end of the run. Pure: takes an event and the time, returns what to do; so the simulators run
-// the same code as the agent. Thread rule: none of its own. Ownership: the shell owns one.
+// the same code as the agent. Ownership: the shell owns one.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/config/received_signal.hpp"
-#include "agent/node/round_result.hpp"
+#include "agent/node/local_round_events.hpp"
 #include "base/clock.hpp"
 #include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
@@ -123,10 +123,10 @@ class Node {
   [[nodiscard]] RestartCount restarts() const { return restarts_; }
 
  private:
-  void on(const node::Begin& event);
+  void on(const node::Begin&) { carry_out(membership_.begin(now_)); }
   void on(const client::Event& event);
   void on(const node::StopAsked& event);
-  void on(const node::Failed& event);
+  void on(const node::Failed& event) { leave(event.exit_code, event.reason, By::kItself); }
   void on(const node::NotStarted& event);
   void on(const node::GroupOver& event);
   void act(const client::StartGroup& action);
@@ -143,7 +143,7 @@ class Node {
   void carry_out(const client::Actions& actions);
   enum class By { kItself, kStop };
   void leave(int exit_code, const std::string& reason, By by);
-  void leave_for_signal();
+  void leave_for_signal() { leave(exit_code_of_signal(stop_signal_), stop_reason_, By::kStop); }
   void leave_if_asked();
   void flush_deferred_death_line();
 

@@ -4,10 +4,6 @@
 
 namespace ddprun {
 
-void SparePool::want(int spares, Pace pace) {
-  wanted_ = Wanted{spares, pace};
-}
-
 bool SparePool::may_start() const {
   if (closed_ || !wanted_ || static_cast<int>(live_.size()) >= wanted_->spares) return false;
   const bool one_is_loading =

@@ -1,5 +1,5 @@
 // SparePool: which processes wait for the place of a lost rank (--spares), and when another one is
-// started. Pure: no process, clock or log. Thread rule: none of its own.
+// started. Pure: no process, clock or log.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class SparePool {
   /// little of the processors.
   enum class Pace { kOneByOne, kAtOnce };
   /// From now on there are to be so many.
-  void want(int spares, Pace pace);
+  void want(int spares, Pace pace) { wanted_ = Wanted{spares, pace}; }
   /// A round begins or ends: none is started, because it would compete with its ranks.
   void pause() { wanted_.reset(); }
   /// None is started any more.

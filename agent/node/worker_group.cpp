@@ -376,10 +376,6 @@ Duration WorkerGroup::stop_took() const {
   return stop_began_ ? over_at_ - *stop_began_ : Duration::zero();
 }
 
-std::vector<LocalRank> WorkerGroup::running() const {
-  return all(WorkerRecord::Life::kRunning);
-}
-
 std::vector<LocalRank> WorkerGroup::succeeded() const {
   std::vector<LocalRank> ranks;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -388,10 +384,6 @@ std::vector<LocalRank> WorkerGroup::succeeded() const {
     if (itself) ranks.emplace_back(static_cast<int>(i));
   }
   return ranks;
-}
-
-std::vector<LocalRank> WorkerGroup::leaving() const {
-  return all(WorkerRecord::Life::kLeaving);
 }
 
 std::vector<LocalRank> WorkerGroup::all(WorkerRecord::Life life) const {

@@ -1,6 +1,6 @@
 // WorkerGroup: the workers of one node in one round, from the first spawn until none is left. They
 // change state as one. Pure: takes an event and the time, returns what to do; no clock, process,
-// log or I/O. Thread rule: none of its own. Ownership: the shell of a round owns one, and a new
+// log or I/O. Ownership: the shell of a round owns one, and a new
 // round gets a new one.
 //
 //   init -> starting -> healthy -> straggling -> succeeded
@@ -29,7 +29,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/config/option_defaults.hpp"
+#include "agent/config/launch_config.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/watch/rank_watches.hpp"
 #include "base/clock.hpp"
@@ -232,7 +232,7 @@ class WorkerGroup {
     return state_ == GroupState::kReleased ? ended_state() : state_;
   }
   [[nodiscard]] const WorkerRecord& worker(LocalRank rank) const;
-  [[nodiscard]] std::vector<LocalRank> running() const;
+  [[nodiscard]] std::vector<LocalRank> running() const { return all(WorkerRecord::Life::kRunning); }
   /// Ranks that wait for the next round.
   [[nodiscard]] std::vector<LocalRank> held() const { return all(WorkerRecord::Life::kHeld); }
   /// Whether the workers take part in this round: all, some, or none yet of those that were
@@ -245,7 +245,7 @@ class WorkerGroup {
   /// kBySome.
   [[nodiscard]] std::vector<LocalRank> finished() const;
   /// Ranks that ended and left processes in their groups.
-  [[nodiscard]] std::vector<LocalRank> leaving() const;
+  [[nodiscard]] std::vector<LocalRank> leaving() const { return all(WorkerRecord::Life::kLeaving); }
   /// The rank that failed first or was given up, if that ended the group.
   [[nodiscard]] const std::optional<LocalRank>& first_failure() const { return first_failure_; }
   /// Why no more workers could be spawned, if that ended the group.
@@ -274,7 +274,7 @@ class WorkerGroup {
   void on(const GroupEmptied& event);
   void on(const GivenUp& event);
   void on(const StacksAsked& event);
-  void on(const Survives& event);
+  void on(const Survives& event) { record(event.rank).survives = event.survives; }
   void on(const Joined& event);
   void on(const PutOff& event);
   void on_first_failure(LocalRank rank);
@@ -292,7 +292,7 @@ class WorkerGroup {
   void arm_join_timer();
   void on_join_timer();
   [[nodiscard]] TimePoint joins_until(const WorkerRecord& worker) const;
-  [[nodiscard]] bool runs_here() const;
+  [[nodiscard]] bool runs_here() const { return state_ < GroupState::kStraggling; }
   void spawn_next();
   void begin_stop(int signal, Duration spare = {});
   void begin_straggling();

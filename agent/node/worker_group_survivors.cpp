@@ -27,10 +27,6 @@ void WorkerGroup::give_way(const StopOrdered& event) {
   }
 }
 
-void WorkerGroup::on(const Survives& event) {
-  record(event.rank).survives = event.survives;
-}
-
 void WorkerGroup::on(const Joined& event) {
   WorkerRecord& worker = record(event.rank);
   const bool runs = worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0;
@@ -39,10 +35,6 @@ void WorkerGroup::on(const Joined& event) {
   worker.carried = WorkerRecord::Carried::kNo;
   worker.is_spare = false;
   if (state_ == GroupState::kHealthy) watch_joins();
-}
-
-bool WorkerGroup::runs_here() const {
-  return state_ < GroupState::kStraggling;
 }
 
 // Of a carried worker that has ended, or was ended, before it took the round. No failure: the round

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/report/quotation.hpp"
 #include "base/ending.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
@@ -20,10 +21,6 @@ constexpr std::size_t kComplaintLineMax = 200;
 constexpr std::size_t kComplaintWordMax = 48;
 // Lines after a complaint, stack frames not counted, that a library prints on its way out.
 constexpr int kLinesAfterMax = 40;
-
-bool has(std::string_view line, std::string_view text) {
-  return line.find(text) != npos;
-}
 
 /// What follows `text`; empty if the line does not have it.
 std::string_view after(std::string_view line, std::string_view text) {
@@ -67,7 +64,8 @@ struct Place {
       if (!function.empty() && function.front() != '_') operation = word(function);
       return;
     }
-    if (has(path, "/site-packages/") || has(path, "/dist-packages/") || path.starts_with("<")) {
+    if (contains(path, "/site-packages/") || contains(path, "/dist-packages/") ||
+        path.starts_with("<")) {
       return;
     }
     program = word(std::string(path.substr(path.rfind('/') + 1)) + ":" +
@@ -89,7 +87,7 @@ void accuse_ranks_before(std::string_view text, std::vector<int>& accused) {
 
 /// The rank in the last part of a key of the default group: "/default_pg/0//cpu//0/1".
 void accuse_rank_of_key(std::string_view key, std::vector<int>& accused) {
-  if (!has(key, "default_pg/")) return;
+  if (!contains(key, "default_pg/")) return;
   const std::string_view device = after(key, "//");
   const std::string_view part = after(device, "//");
   const auto slash = part.find('/');
@@ -103,7 +101,7 @@ void accuse_rank_of_key(std::string_view key, std::vector<int>& accused) {
 std::string keys_of_program(std::string_view keys) {
   for (const char* library : {"//cpu//", "//cuda//", "//xpu//", "worker_count", "ncclUniqueId",
                               "store_based_barrier", "/init/", "torchelastic", "last_member"}) {
-    if (has(keys, library)) return {};
+    if (contains(keys, library)) return {};
   }
   std::string names;
   bool is_name = false;
@@ -144,7 +142,8 @@ void limit_in_ms(std::string_view text, Complaint& complaint) {
 }
 
 Found watchdog(std::string_view line) {
-  if (has(line, "ProcessGroupNCCL's watchdog got stuck")) return of(ComplaintKind::kCollective);
+  if (contains(line, "ProcessGroupNCCL's watchdog got stuck"))
+    return of(ComplaintKind::kCollective);
   const std::string_view work = after(line, "collective operation timeout: WorkNCCL(");
   if (work.empty()) return std::nullopt;
   Complaint complaint = of(ComplaintKind::kCollective);
@@ -199,17 +198,18 @@ Found disagreement(std::string_view line) {
 
 Found gloo(std::string_view line) {
   const std::string_view waited = after(line, "Timed out waiting ");
-  if (has(waited, "ms for recv operation") || has(waited, "ms for send operation")) {
+  if (contains(waited, "ms for recv operation") || contains(waited, "ms for send operation")) {
     Complaint complaint = of(ComplaintKind::kCollective);
     limit_in_ms(waited, complaint);
     return complaint;
   }
   // What a rank that waited does to its other operations with that peer.
-  if (has(line, "Application timeout caused pair closure")) return of(ComplaintKind::kCollective);
-  if (!has(line, "gloo/transport/")) return std::nullopt;
+  if (contains(line, "Application timeout caused pair closure"))
+    return of(ComplaintKind::kCollective);
+  if (!contains(line, "gloo/transport/")) return std::nullopt;
   for (const char* end : {"Connection closed by peer", "Connection reset by peer", "Broken pipe",
                           "Connection refused", "onnection timed out"}) {
-    if (has(line, end)) return of(ComplaintKind::kLostPeer);
+    if (contains(line, end)) return of(ComplaintKind::kLostPeer);
   }
   return std::nullopt;
 }
@@ -220,18 +220,20 @@ Found store(std::string_view line) {
     if (const auto zero = number_at(rank)) complaint.accused.push_back(*zero);
     return complaint;
   }
-  if (const std::string_view waited = after(line, "wait timeout after "); has(waited, ", keys: ")) {
+  if (const std::string_view waited = after(line, "wait timeout after ");
+      contains(waited, ", keys: ")) {
     limit_in_ms(waited, complaint);
     accuse_rank_of_key(after(waited, ", keys: "), complaint.accused);
     if (complaint.accused.empty()) complaint.key = keys_of_program(after(waited, ", keys: "));
     return complaint;
   }
   if (const std::string_view waited = after(line, "Timed out after ");
-      has(waited, " clients joined")) {
+      contains(waited, " clients joined")) {
     complaint.limit = std::chrono::seconds(std::min(number_at(waited).value_or(0), 1 << 20));
     return complaint;
   }
-  if (has(line, "Timed out initializing process group in store based barrier")) return complaint;
+  if (contains(line, "Timed out initializing process group in store based barrier"))
+    return complaint;
   return std::nullopt;
 }
 
@@ -239,7 +241,7 @@ Found lost(std::string_view line) {
   for (const char* text : {"ncclRemoteError", "remote process exited or there was a network error",
                            "Connection was likely closed. Did the remote server shutdown or crash",
                            "lost the connection to another rank at "}) {
-    if (has(line, text)) return of(ComplaintKind::kLostPeer);
+    if (contains(line, text)) return of(ComplaintKind::kLostPeer);
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 // complaint: what a rank that failed said about the others in its last lines, as PyTorch's Gloo,
 // NCCL and store print it. Read from the end of its output once it has failed, so that healthy
-// output costs nothing. Pure, no thread rule.
+// output costs nothing. Pure.
 #pragma once
 
 #include <optional>

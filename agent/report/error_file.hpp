@@ -1,6 +1,6 @@
 // error_file: the JSON that torch's recorder
 // (torch.distributed.elastic.multiprocessing.errors.record) writes for a failing main, and the one
-// that ddprun leaves for the launcher above it. Pure, no thread rule.
+// that ddprun leaves for the launcher above it. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,14 @@
 #include "agent/report/lines.hpp"
 
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
-#include "agent/config/option_defaults.hpp"
+#include "agent/config/launch_config.hpp"
 #include "agent/report/quotation.hpp"
-#include "agent/report/text.hpp"
 #include "agent/report/verdict.hpp"
 #include "base/bytes_text.hpp"
 #include "base/clock.hpp"
@@ -20,6 +21,9 @@
 #include "base/program_name.hpp"
 
 namespace ddprun {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
 
 namespace {
 
@@ -50,6 +54,12 @@ struct StartPart {
   std::string text;
   bool below = false;
 };
+
+std::string claimant_text(const Claimant& claimant) {
+  std::string text = "pid " + std::to_string(claimant.pid);
+  if (claimant.below) text += " (started by rank " + std::to_string(claimant.below->value()) + ")";
+  return text;
+}
 
 }  // namespace
 
@@ -348,6 +358,60 @@ std::string done_line(const DoneFacts& facts) {
     text.insert(std::min(text.find(';'), text.size()), " after " + duration_text(facts.took));
   }
   return program_name() + ": done: " + text;
+}
+
+std::string own_workers_text(const Claimant& first, const Claimant& second, Started started) {
+  const bool seen = first.below.has_value() || second.below.has_value();
+  if (!seen || first.is_worker || second.is_worker) return {};
+  const std::string seems =
+      "rank 0 is two processes at once, " + claimant_text(first) + " and " + claimant_text(second) +
+      ": the script seems to start its own workers, as torch.multiprocessing.spawn does, ";
+  if (started.workers_here > 1) {
+    return seems + "in each of the " + std::to_string(started.workers_here) +
+           " that ddprun has started; use --nproc-per-node=1, or remove mp.spawn and take RANK and "
+           "LOCAL_RANK from the environment";
+  }
+  if (started.nodes > 1) {
+    return seems +
+           "once on each node; remove mp.spawn, take RANK and LOCAL_RANK from the environment and "
+           "let --nproc-per-node start the workers, or count rank and world_size over all nodes";
+  }
+  return seems +
+         "without a RANK and WORLD_SIZE of their own; remove mp.spawn, take RANK and LOCAL_RANK "
+         "from the environment and let --nproc-per-node start the workers, or pass rank and "
+         "world_size to init_process_group";
+}
+
+std::string time_text(WallTime when) {
+  const auto ms = duration_cast<milliseconds>(when.time_since_epoch()).count();
+  const time_t seconds = static_cast<time_t>(ms / 1000);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::snprintf(text, sizeof text, "%02d:%02d:%02d.%03dZ", utc.tm_hour, utc.tm_min, utc.tm_sec,
+                static_cast<int>(ms % 1000));
+  return text;
+}
+
+std::string who(const WorkerName& worker) {
+  return "rank " + std::to_string(worker.rank.value()) + " (local " +
+         std::to_string(worker.local_rank.value()) + ", pid " + std::to_string(worker.pid) +
+         ") on " + printable(worker.host);
+}
+
+std::string steps_text(Rank rank, std::optional<std::int64_t> step,
+                       const std::vector<std::int64_t>& others) {
+  if (!step && others.empty()) return {};
+  std::string text = "rank " + std::to_string(rank.value());
+  text += step ? " last finished step " + std::to_string(*step) : " finished no step";
+  if (others.empty()) return text;
+  const auto [least, most] = std::minmax_element(others.begin(), others.end());
+  text += ", others " + std::to_string(*least);
+  return *least == *most ? text : text + " to " + std::to_string(*most);
+}
+
+std::string labelled(const std::string& label, const std::string& text) {
+  return "\n  " + label + std::string(10 - label.size(), ' ') + printable(text);
 }
 
 }  // namespace ddprun

@@ -1,5 +1,6 @@
-// lines: the messages of the agent that are one line each, from the start of a run to its end.
-// Pure, no thread rule.
+// lines: the messages of the agent that are one line each, from the start of a run to its end, and
+// what messages are made of: times of day, who a worker is, further lines.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -155,5 +156,37 @@ struct DoneFacts {
 /// `ddprun: done: all 16 ranks exited with code 0 after 3 h 12 min; 0 restarts`, with several nodes
 /// `ddprun: done: all 16 ranks on 2 nodes exited ...`. A spare's line has no duration: it waited.
 [[nodiscard]] std::string done_line(const DoneFacts& facts);
+
+/// Of a script that starts workers of its own, although ddprun has started them: a process that
+/// takes part in the round as rank 0, while another one does.
+struct Claimant {
+  int pid = 0;
+  std::optional<Rank> below{};  // the worker of this node from which it descends; none: unknown
+  bool is_worker = false;       // or which it is
+};
+/// What ddprun has started.
+struct Started {
+  int workers_here = 1;
+  int nodes = 1;
+};
+/// "rank 0 is two processes at once, ...", with what to try. Empty: no script that starts workers
+/// of its own was seen, because neither process descends from a worker here, or one is a worker.
+[[nodiscard]] std::string own_workers_text(const Claimant& first, const Claimant& second,
+                                           Started started);
+
+// Pieces of messages.
+
+/// "11:02:41.118Z", UTC.
+[[nodiscard]] std::string time_text(WallTime when);
+
+/// "rank 12 (local 4, pid 48213) on gpu-02".
+[[nodiscard]] std::string who(const WorkerName& worker);
+
+/// "rank 3 last finished step 1041, others 1042", where they say so; empty: none does.
+[[nodiscard]] std::string steps_text(Rank rank, std::optional<std::int64_t> step,
+                                     const std::vector<std::int64_t>& others);
+
+/// A further line of a message: "\n  when      text".
+[[nodiscard]] std::string labelled(const std::string& label, const std::string& text);
 
 }  // namespace ddprun

@@ -30,10 +30,6 @@ static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last tra
 // A report of the fault handler follows that of the C++ runtime, if that has one, so closely.
 constexpr std::size_t kFaultFollowsMax = 30;
 
-bool contains_text(std::string_view line, std::string_view text) {
-  return line.find(text) != std::string_view::npos;
-}
-
 std::string left_out_text(std::size_t count, const char* what) {
   return "... " + count_text(static_cast<long long>(count), what) + " left out ...";
 }
@@ -68,6 +64,18 @@ std::optional<std::size_t> left_out_before(std::string_view line) {
   return count;
 }
 
+/// The first `lines_max` lines, the last of which says how many are left out.
+std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {
+  if (lines.size() <= lines_max) return lines;
+  std::size_t left_out = 0;
+  for (std::size_t at = lines_max - 1; at < lines.size(); ++at) {
+    left_out += left_out_before(lines[at]).value_or(1);
+  }
+  lines.resize(lines_max - 1);
+  lines.push_back(left_out_text(left_out, "line"));
+  return lines;
+}
+
 enum class Fold { kNativeFrames, kAllRuns };
 
 /// The form of each line within a run. Indented lines are details of what stands above them.
@@ -77,7 +85,7 @@ Lines forms_of(const Lines& lines, Fold fold) {
     std::string form;
     if (fold == Fold::kAllRuns && left_out_before(line) && !forms.empty()) {
       form = forms.back();
-    } else if (contains_text(line.substr(0, 20), kNativeFrame)) {
+    } else if (contains(line.substr(0, 20), kNativeFrame)) {
       form = kNativeFrame;
     } else if (fold == Fold::kAllRuns && !line.empty()) {
       form = is_indented(line) ? kDetail : shape_of(line);
@@ -211,8 +219,8 @@ std::size_t last_report(const Lines& lines) {
 
 /// What begins a long report that ends with details: of a sanitizer, of a panic in Rust.
 bool begins_details(std::string_view line) {
-  return (line.starts_with("==") && contains_text(line, "Sanitizer: ")) ||
-         contains_text(line, " panicked at ");
+  return (line.starts_with("==") && contains(line, "Sanitizer: ")) ||
+         contains(line, " panicked at ");
 }
 
 /// The report of the fault handler is an appendix to what stands before it.
@@ -262,7 +270,7 @@ Lines without_repetitions(const Lines& lines, const Traceback& traceback) {
 bool is_of_shutdown(const Lines& lines, const Traceback& before, std::size_t report) {
   const auto has = [&](std::string_view text) {
     return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(report), lines.end(),
-                       [text](const std::string& line) { return contains_text(line, text); });
+                       [text](const std::string& line) { return contains(line, text); });
   };
   if (has("Fatal Python error: ")) {
     return !has("  File \"") &&
@@ -356,17 +364,6 @@ std::string last_exception(std::string_view tail) {
 std::string last_exception_in_thread(std::string_view tail) {
   const std::string exception = last_exception_of(Raised::kInThread, tail);
   return exception.empty() ? "" : std::string(kInThread) + exception;
-}
-
-std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {
-  if (lines.size() <= lines_max) return lines;
-  std::size_t left_out = 0;
-  for (std::size_t at = lines_max - 1; at < lines.size(); ++at) {
-    left_out += left_out_before(lines[at]).value_or(1);
-  }
-  lines.resize(lines_max - 1);
-  lines.push_back(left_out_text(left_out, "line"));
-  return lines;
 }
 
 std::vector<std::string> fitted(const std::vector<std::string>& lines, std::size_t lines_max) {

@@ -1,4 +1,4 @@
-// quotation: which lines of a worker's output a report quotes. Pure, no thread rule.
+// quotation: which lines of a worker's output a report quotes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,10 @@
 #include "base/exit_status.hpp"
 
 namespace ddprun {
+
+[[nodiscard]] inline bool contains(std::string_view line, std::string_view text) {
+  return line.find(text) != std::string_view::npos;
+}
 
 /// One line of foreign text, made printable; of one longer than kReportLineBytesMax the beginning
 /// and the end.
@@ -39,9 +43,6 @@ namespace ddprun {
 /// The same of one that ended a thread, behind kInThread.
 [[nodiscard]] std::string last_exception_in_thread(std::string_view tail);
 
-/// The first `lines_max` lines, the last of which says how many are left out.
-[[nodiscard]] std::vector<std::string> first_lines(std::vector<std::string> lines,
-                                                   std::size_t lines_max);
 /// Quoted lines once more shortened, to what a screen has left.
 [[nodiscard]] std::vector<std::string> fitted(const std::vector<std::string>& lines,
                                               std::size_t lines_max);

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "agent/report/error_file.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/report/quotation.hpp"
-#include "agent/report/text.hpp"
 #include "agent/report/verdict.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"

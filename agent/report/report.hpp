@@ -1,5 +1,5 @@
 // report: the one report of a run that failed. It quotes evidence, and advice follows on a line of
-// its own; a rank that ddprun stopped is never blamed. Pure, no thread rule.
+// its own; a rank that ddprun stopped is never blamed. Pure.
 #pragma once
 
 #include <optional>

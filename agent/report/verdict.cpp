@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/report/verdict/families.hpp"
 #include "base/printable.hpp"
 

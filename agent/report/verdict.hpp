@@ -1,6 +1,6 @@
 // verdict: what people read about the exit of a worker that failed, derived from its evidence.
 // What is measured and what is guessed are kept apart. The codes are listed in docs/REPORT.md.
-// Pure, no thread rule.
+// Pure.
 #pragma once
 
 #include <string>

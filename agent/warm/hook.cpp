@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "agent/warm/core/start.hpp"
+#include "agent/warm/core/stock.hpp"
 #include "agent/warm/hook_text.hpp"
 #include "net/disk_thread.hpp"
 

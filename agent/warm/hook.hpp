@@ -1,6 +1,6 @@
 // The hook: agent/warm/sitecustomize.py, which this program carries, as an archive in memory that
 // an interpreter imports by a path in PYTHONPATH. So it is there wherever ddprun was moved to, and
-// leaves no file. Thread rule: none.
+// leaves no file.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@ import os
 import sys
 
 
-# As in agent/warm/core/start.cpp.
+# As in agent/warm/core/stock.cpp.
 LATE = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "WORLD_SIZE",
         "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
         "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")

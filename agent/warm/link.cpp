@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "agent/proc/program.hpp"
-#include "agent/warm/core/limits.hpp"
+#include "agent/warm/core/stock.hpp"
 
 namespace ddprun::warm {
 

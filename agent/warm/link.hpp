@@ -3,6 +3,8 @@
 // the process with the other end reads the end of the link when this is destroyed.
 #pragma once
 
+#include <unistd.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
@@ -41,6 +43,30 @@ class Link {
   static void wait(std::shared_ptr<Shared> shared);
 
   std::shared_ptr<Shared> shared_;
+};
+
+/// Those that are passed on to another process: closes them when what they were sent or given to
+/// has them.
+class Descriptors {
+ public:
+  Descriptors() = default;
+  ~Descriptors() {
+    for (const int one : all_) ::close(one);
+  }
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  int add(int one) {
+    if (one >= 0) all_.push_back(one);
+    failed_ = failed_ || one < 0;
+    return one;
+  }
+  /// Whether one of them was none.
+  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] const std::vector<int>& all() const { return all_; }
+
+ private:
+  std::vector<int> all_;
+  bool failed_ = false;
 };
 
 }  // namespace ddprun::warm

@@ -19,8 +19,8 @@
 
 #include "agent/proc/program.hpp"
 #include "agent/proc/spawn.hpp"
-#include "agent/warm/core/limits.hpp"
-#include "agent/warm/inherited.hpp"
+#include "agent/warm/core/stock.hpp"
+#include "agent/warm/processes.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun::warm {
@@ -66,10 +66,6 @@ WarmWorkers::WarmWorkers(asio::any_io_executor executor, WarmInputs inputs)
       refill_(executor),
       start_(executor),
       ended_(executor, TimePoint::max()) {}
-
-void WarmWorkers::look() {
-  perform(stock_.look(Clock::now()));
-}
 
 void WarmWorkers::ask(std::vector<Wanted> wanted, std::function<void()> answered) {
   wanted_ = std::move(wanted);
@@ -375,10 +371,6 @@ void WarmWorkers::pause_groups(bool on) {
   for (const Seat& one : seats_) {
     if (one.child) one.child->pause_group(on);
   }
-}
-
-void WarmWorkers::stop_groups() {
-  pause_groups(true);
 }
 
 void WarmWorkers::continue_groups(Duration stopped) {

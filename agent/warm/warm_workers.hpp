@@ -21,12 +21,10 @@
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/orphans.hpp"
-#include "agent/warm/core/start.hpp"
 #include "agent/warm/core/stock.hpp"
-#include "agent/warm/descriptors.hpp"
 #include "agent/warm/hook.hpp"
 #include "agent/warm/link.hpp"
-#include "agent/warm/processor.hpp"
+#include "agent/warm/processes.hpp"
 
 namespace ddprun::warm {
 
@@ -60,7 +58,7 @@ class WarmWorkers : public std::enable_shared_from_this<WarmWorkers> {
   WarmWorkers(boost::asio::any_io_executor executor, WarmInputs inputs);
 
   /// A round is being stopped; another one may follow.
-  void look();
+  void look() { perform(stock_.look(Clock::now())); }
   /// A round begins, with a worker for each seat. `answered` is called once, later, when it is
   /// known which of them take() has: at the latest after kAnswerMax, but with --warm=first the
   /// imports are waited for.
@@ -75,7 +73,7 @@ class WarmWorkers : public std::enable_shared_from_this<WarmWorkers> {
   /// All workers run, and no other round will come.
   void retire();
   /// Stops the template and those that wait as long as this process is stopped.
-  void stop_groups();
+  void stop_groups() { pause_groups(true); }
   /// Continues them. What they were waited for has the time again in which they were stopped.
   void continue_groups(Duration stopped);
   /// Why the workers of the last round started cold, as far as that is known.

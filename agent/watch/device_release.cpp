@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "base/bytes_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/message_line.hpp"

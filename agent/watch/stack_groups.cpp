@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {

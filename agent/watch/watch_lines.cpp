@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/report/lines.hpp"
 #include "agent/report/quotation.hpp"
-#include "agent/report/text.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_status.hpp"

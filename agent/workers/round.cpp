@@ -12,7 +12,9 @@
 #include "agent/events/run_events.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/output.hpp"
-#include "agent/report/text.hpp"
+#include "agent/proc/spawn.hpp"
+#include "agent/report/lines.hpp"
+#include "base/macros.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {

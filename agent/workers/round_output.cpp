@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "agent/config/placement.hpp"
+#include "agent/config/plan.hpp"
 #include "agent/output/tail.hpp"
 #include "agent/workers/round.hpp"
 #include "base/message_line.hpp"

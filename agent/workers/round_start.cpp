@@ -9,7 +9,7 @@
 
 #include "agent/events/run_events.hpp"
 #include "agent/proc/program.hpp"
-#include "agent/warm/inherited.hpp"
+#include "agent/warm/processes.hpp"
 #include "agent/watch/watch_lines.hpp"
 #include "agent/workers/round.hpp"
 #include "base/count_text.hpp"

@@ -11,7 +11,7 @@
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
-#include "agent/report/text.hpp"
+#include "agent/report/lines.hpp"
 #include "agent/workers/round.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"

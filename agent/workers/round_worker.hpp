@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/config/passed_signals.hpp"
 #include "agent/config/plan.hpp"
+#include "agent/config/received_signal.hpp"
 #include "agent/output/output.hpp"
 #include "agent/output/output_plan.hpp"
 #include "agent/proc/child.hpp"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
-#include "agent/config/rendezvous_config.hpp"
 #include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "agent/config/option_defaults.hpp"
+#include "agent/config/launch_config.hpp"
 #include "base/exit_status.hpp"
 #include "launcher/request/rows.hpp"
 

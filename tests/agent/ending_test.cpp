@@ -119,8 +119,9 @@ TEST_CASE("of an exception of several lines its first and last ones are quoted, 
 
 TEST_CASE("a gap in what is quoted counts the lines of the gaps within it") {
   std::vector<std::string> lines(30, "==1== at 0x1");
+  lines[0] = "Fatal Python error: Aborted";
   lines[5] = "... 70 lines left out ...";
-  const auto first = first_lines(lines, 4);
+  const auto first = fitted(lines, 4);
   REQUIRE(first.size() == 4);
   CHECK(first.back() == "... 96 lines left out ...");
 }

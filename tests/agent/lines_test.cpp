@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include "agent/report/text.hpp"
 #include "base/duration_text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"

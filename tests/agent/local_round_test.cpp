@@ -1,5 +1,5 @@
 // The order of events in one round.
-#include "agent/config/passed_signals.hpp"
+#include "agent/config/received_signal.hpp"
 #include "tests/agent/written_round.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // The sentence about a script that starts its own workers.
-#include "agent/report/own_workers.hpp"
+#include "agent/report/lines.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // The table of ranks at the start.
-#include "agent/config/placement.hpp"
+#include "agent/config/plan.hpp"
 
 #include "tests/support/catch.hpp"
 

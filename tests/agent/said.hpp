@@ -8,7 +8,6 @@
 #include <string>
 
 #include "agent/report/lines.hpp"
-#include "agent/report/text.hpp"
 #include "base/message_line.hpp"
 #include "rendezvous/round/reasons.hpp"
 

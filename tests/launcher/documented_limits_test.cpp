@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/config/option_defaults.hpp"
+#include "agent/config/launch_config.hpp"
 #include "agent/control/server.hpp"
 #include "agent/node/kill_order.hpp"
 #include "agent/node/local_round.hpp"
@@ -15,7 +15,7 @@
 #include "agent/output/output.hpp"
 #include "agent/output/prefixed_lines.hpp"
 #include "agent/proc/stacks.hpp"
-#include "agent/warm/core/limits.hpp"
+#include "agent/warm/core/stock.hpp"
 #include "agent/watch/device_release.hpp"
 #include "agent/watch/rank_watches.hpp"
 #include "agent/worker_link/server.hpp"

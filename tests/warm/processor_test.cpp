@@ -1,4 +1,4 @@
-#include "agent/warm/processor.hpp"
+#include "agent/warm/processes.hpp"
 
 #include <unistd.h>
 

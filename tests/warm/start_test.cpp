@@ -1,6 +1,6 @@
-#include "agent/warm/core/start.hpp"
+#include "agent/warm/core/stock.hpp"
 
-#include "agent/warm/inherited.hpp"
+#include "agent/warm/processes.hpp"
 #include "tests/support/catch.hpp"
 
 namespace ddprun::warm {

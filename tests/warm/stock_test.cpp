@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/warm/core/limits.hpp"
 #include "tests/support/catch.hpp"
 
 namespace ddprun::warm {

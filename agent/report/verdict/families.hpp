@@ -38,7 +38,6 @@ inline constexpr const char* kSharedByLoaders =
 /// What is measured about one resource, as lines of evidence.
 [[nodiscard]] std::vector<std::string> memory_facts(const WorkerExit& exit);
 [[nodiscard]] std::vector<std::string> full_disks(const Evidence& evidence);
-[[nodiscard]] const DiskEvidence* shared_memory(const Evidence& evidence);
 [[nodiscard]] std::vector<std::string> shared_memory_facts(const Evidence& evidence);
 /// Whether the kernel's counter of kills for memory moved in the worker's cgroup.
 [[nodiscard]] bool killed_for_memory(const Evidence& evidence);
@@ -60,8 +59,6 @@ struct TellingLine {
 /// cause first; of other output the last lines, the last one first, until one from which the worker
 /// went on. Certain is an exception that was not caught, and the last statement.
 [[nodiscard]] std::vector<TellingLine> telling_lines(const WorkerExit& exit);
-/// "KeyError: text": what programs raise about their own data, in which any words can stand.
-[[nodiscard]] bool is_about_data(std::string_view line);
 /// Whether a line that names the cause for certain contains `text`.
 [[nodiscard]] bool tells(const WorkerExit& exit, std::string_view text);
 /// Whether any line that is quoted contains `text`.

@@ -1,12 +1,15 @@
 // Stock: the template of one node and the workers that wait, forked ahead from it, in one seat per
 // local rank. Decides when to fork, to ask, to give up and to start cold. Pure: takes an event and
-// the time, returns what to do; no process, socket, clock or log. Thread rule: none of its own.
+// the time, returns what to do; no process, socket, clock or log.
 //
 //   template: none -> starting -> importing -> ready -> none (ended, or files changed: a new one)
 //                         +-----------+----------+---> over (refused, for the rest of the run)
 //   seat:     empty -> forking -> parked -> asked -> agreed -> empty (taken)
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +17,37 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 
 namespace ddprun::warm {
+
+// The limits of agent/warm; what happens beyond each is cold starts.
+
+// From the start of a template, or of the probe before it, to its first message.
+inline constexpr std::chrono::seconds kHelloMax{10};
+// For the imports.
+inline constexpr std::chrono::minutes kImportMax{10};
+// For the forks of the workers that wait.
+inline constexpr std::chrono::seconds kForkMax{30};
+// From the order to become a rank, or the answer of another one, to the answer; time in which a
+// process was ready to run and got no processor does not count.
+inline constexpr std::chrono::milliseconds kAnswerMax{500};
+// It all counts after this.
+inline constexpr std::chrono::seconds kAllAnswersMax{5};
+// A look at the files of the modules that is older is no answer for a round.
+inline constexpr std::chrono::seconds kLookMax{1};
+// After all ranks run: until then the processors are theirs.
+inline constexpr std::chrono::milliseconds kRefillAfter{250};
+// Templates of one run: one that ended, or whose files changed, is replaced.
+inline constexpr int kTemplatesMax = 5;
+// What an interpreter can print before it imports the hook (unprivileged processes may have it).
+inline constexpr int kEarlyBytes = 1 << 20;
+// One message of a template; a longer one is malformed.
+inline constexpr std::size_t kMessageBytesMax = 1024;
+// Descriptors in one message (SCM_RIGHTS takes 253).
+inline constexpr std::size_t kDescriptorsMax = 64;
+// For processes to end at the end of the run.
+inline constexpr std::chrono::seconds kEndMax{2};
 
 struct Park {
   std::vector<int> seats;
@@ -121,5 +153,25 @@ class Stock {
   TimePoint answered_at_{};  // the last one, or the question
   TimePoint asked_at_{};
 };
+
+/// What a worker is started with.
+struct Start {
+  std::string program{};  // its path
+  std::vector<std::string> argv{};
+  Environment environment{};  // complete
+  /// What a process inherits: "working directory" -> "/data", "umask" -> "0022".
+  std::map<std::string, std::string> inherited{};
+};
+
+/// Whether a variable differs by design from rank to rank or from round to round: a template has
+/// none of these.
+[[nodiscard]] bool is_late(std::string_view name);
+
+/// The environment that a worker and its template have in common.
+[[nodiscard]] Environment common_environment(const Environment& environment);
+
+/// What `wanted` has that a worker forked from `made` would not have: "OMP_NUM_THREADS", "the
+/// working directory". Empty: nothing.
+[[nodiscard]] std::string difference(const Start& made, const Start& wanted);
 
 }  // namespace ddprun::warm
