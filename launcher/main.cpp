@@ -39,7 +39,7 @@
 #include "launcher/dry_run.hpp"
 #include "launcher/front/front.hpp"
 #include "launcher/local_coordinator.hpp"
-#include "launcher/machine/this_machine.hpp"
+#include "launcher/machine/machine.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"

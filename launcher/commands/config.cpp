@@ -9,7 +9,6 @@
 #include "launcher/commands/commands.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/machine/machine.hpp"
-#include "launcher/machine/this_machine.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace ddprun::commands {

@@ -111,6 +111,24 @@ std::vector<FoundRun> only(const std::vector<FoundRun>& runs, Rule rule) {
   return chosen;
 }
 
+bool is_own(pid_t pid) {
+  struct stat facts = {};
+  const std::string path = "/proc/" + std::to_string(pid);
+  return ::stat(path.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
+}
+
+/// The processes that users started as ddprun, of this user, as /proc shows them: each has a guard
+/// below it.
+std::vector<pid_t> running_fronts() {
+  std::vector<pid_t> fronts;
+  const bool read = for_each_process([&fronts](const ProcessEntry& process) {
+    if (process.name == kGuardName && is_own(process.pid)) fronts.push_back(process.parent);
+  });
+  if (!read) return {};
+  std::sort(fronts.begin(), fronts.end());
+  return fronts;
+}
+
 /// Those of this run id or pid; if there are none, those whose id begins so.
 std::vector<FoundRun> named(const std::vector<FoundRun>& runs, const std::string& name) {
   const std::string shown = printable(name);
@@ -231,12 +249,6 @@ Answer answer_of(const Asked& asked, const AnswerDeadline& deadline) {
 
 namespace {
 
-bool is_own(pid_t pid) {
-  struct stat facts = {};
-  const std::string path = "/proc/" + std::to_string(pid);
-  return ::stat(path.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
-}
-
 /// Why it may be silent, as far as /proc tells.
 std::string agent_text(int agent) {
   const auto process = agent > 0 ? find_process(agent) : std::nullopt;
@@ -266,17 +278,6 @@ std::string silence_text(const FoundRun& run, const std::string& name, const std
 int fail_silent(const FoundRun& run, const std::string& name, const std::string& why) {
   static_cast<void>(fail(silence_text(run, name, why)));
   return kCommandSilent;
-}
-
-// Each has a guard below it.
-std::vector<pid_t> running_fronts() {
-  std::vector<pid_t> fronts;
-  const bool read = for_each_process([&fronts](const ProcessEntry& process) {
-    if (process.name == kGuardName && is_own(process.pid)) fronts.push_back(process.parent);
-  });
-  if (!read) return {};
-  std::sort(fronts.begin(), fronts.end());
-  return fronts;
 }
 
 }  // namespace ddprun::commands

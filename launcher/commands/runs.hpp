@@ -64,7 +64,4 @@ using AnswerDeadline = std::optional<std::chrono::steady_clock::time_point>;
 /// The same on standard error. Returns kCommandSilent.
 int fail_silent(const FoundRun& run, const std::string& name, const std::string& why = "");
 
-/// The processes that users started as ddprun, of this user, as /proc shows them.
-[[nodiscard]] std::vector<pid_t> running_fronts();
-
 }  // namespace ddprun::commands

@@ -32,8 +32,7 @@ Error failed(const std::string& what, const std::string& path, int error) {
 
 Result<void> make_directories(const std::filesystem::path& directory) {
   if (directory.empty() || ::access(directory.c_str(), F_OK) == 0) return {};
-  auto above = make_directories(directory.parent_path());
-  if (!above) return above;
+  if (auto above = make_directories(directory.parent_path()); !above) return above;
   const bool made = ::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST;
   return made ? Result<void>() : failed("cannot make", directory.string(), errno);
 }
@@ -91,7 +90,7 @@ Result<std::string> make_home_secret(const Environment& environment) {
 namespace {
 
 constexpr const char* kLibrary = "libmunge.so.2";
-constexpr std::string_view kPrefix = "MUNGE:";
+constexpr std::string_view kMungePrefix = "MUNGE:";
 
 // munge.h, which is part of the library's interface.
 using Context = void;
@@ -194,15 +193,14 @@ Result<SharedSecret> content_of(const Munge& munge, Context* context, const std:
         {static_cast<const char*>(opened.content), static_cast<std::size_t>(opened.size)});
   }
   secret->cut_line_end();
-  const auto good = check_secret(*secret, shown);
-  if (!good) return good.error();
+  if (const auto good = check_secret(*secret, shown); !good) return good.error();
   return SharedSecret(std::move(secret));
 }
 
 }  // namespace
 
 Result<SharedSecret> open_credential(SharedSecret given, const std::string& shown) {
-  if (given == nullptr || !given->text().starts_with(kPrefix)) return given;
+  if (given == nullptr || !given->text().starts_with(kMungePrefix)) return given;
   const auto munge = load(shown);
   if (!munge) return munge.error();
   const std::unique_ptr<Context, void (*)(Context*)> context(munge->create(), munge->destroy);

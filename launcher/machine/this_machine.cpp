@@ -1,4 +1,4 @@
-#include "launcher/machine/this_machine.hpp"
+#include "launcher/machine/machine.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -20,7 +20,6 @@
 #include "base/address.hpp"
 #include "base/descriptor.hpp"
 #include "base/random_uuid.hpp"
-#include "launcher/machine/machine.hpp"
 #include "launcher/request/request.hpp"
 
 namespace ddprun {

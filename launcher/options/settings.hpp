@@ -129,7 +129,4 @@ inline constexpr std::size_t kConfigBytesMax = 1024 * 1024;
 /// Parts of a key there; what reads it goes one call deeper for each.
 inline constexpr std::size_t kConfigKeyPartsMax = 1000;
 
-/// The same of a regular file of at most kConfigBytesMax bytes.
-[[nodiscard]] Result<std::vector<FileValue>> read_config(const std::string& path);
-
 }  // namespace ddprun

@@ -51,11 +51,6 @@ struct RendezvousPlan {
 /// From the file of --rdzv-conf password_file, if there is one.
 [[nodiscard]] Result<void> read_etcd_password(LaunchConfig& config);
 
-/// --rdzv-conf store_type=file: where the nodes that name one file find each other, as the first of
-/// them has written there. Without a port in a dry run before any has.
-[[nodiscard]] Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked,
-                                                const Machine& machine);
-
 /// Numbered nodes, a fixed address and port for the workers of every round, node rank 0 there.
 [[nodiscard]] Result<RendezvousPlan> plan_static(const Request& request, const Machine& machine);
 
@@ -76,11 +71,6 @@ struct RendezvousPlan {
 /// A single node with the given run id, its own address and a port that the kernel picks.
 [[nodiscard]] Result<RendezvousPlan> plan_single_node(const Request& request,
                                                       const Machine& machine);
-
-/// A single node with MASTER_ADDR and MASTER_PORT as given, if that is an address of this machine.
-[[nodiscard]] Result<RendezvousPlan> plan_single_node_at(const Endpoint& master,
-                                                         const Request& request,
-                                                         const Machine& machine);
 
 // What the plans of several nodes have in common: c10d, static and a list of hosts differ in how
 // they find the coordinator and number the nodes. Pure except for the facts that it queries from
@@ -110,11 +100,6 @@ struct SeveralNodes {
 
 /// The error of a --node-rank of none of the `count` nodes; `nodes` is "the 2 nodes of --nnodes=2".
 [[nodiscard]] Error no_such_rank(const Origin& rank, const std::string& nodes, int count);
-
-/// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.
-[[nodiscard]] Result<std::optional<int>> elastic_node_rank(const RendezvousRequest& asked);
-/// A note where options of the static backend were given to another one.
-void note_static_options(RendezvousPlan& plan, const RendezvousRequest& asked);
 
 /// As given; an empty --rdzv-id, whose variable was unset in the shell, is a new one, as under
 /// torchrun.

@@ -7,10 +7,6 @@
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-using Value = OptionValue;
-using Variable = OptionVariable;
-
 // Python's names for the levels at which torchrun's events are not shown.
 bool is_above_info(const std::string& level) {
   constexpr std::array kLevels{"WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"};

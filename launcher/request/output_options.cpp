@@ -9,10 +9,6 @@
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-using Value = OptionValue;
-using Variable = OptionVariable;
-
 constexpr std::uint64_t kLogBytesMin = 4 * 1024 * 1024;  // so that the tail has more than 1 MiB
 
 template <auto read, auto member>

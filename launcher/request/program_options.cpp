@@ -7,10 +7,6 @@
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-using Value = OptionValue;
-using Variable = OptionVariable;
-
 template <auto read, auto member>
 constexpr auto to_workers = put<read, &Request::workers, member>;
 

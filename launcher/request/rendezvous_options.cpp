@@ -6,10 +6,6 @@
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-using Value = OptionValue;
-using Variable = OptionVariable;
-
 template <auto read, auto member>
 constexpr auto to_rendezvous = put<read, &Request::rendezvous, member>;
 

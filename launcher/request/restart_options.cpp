@@ -12,10 +12,6 @@
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-using Value = OptionValue;
-using Variable = OptionVariable;
-
 template <auto read, auto member>
 constexpr auto to_stopping = put<read, &Request::stopping, &StopRequest::config, member>;
 

@@ -12,6 +12,10 @@
 
 namespace ddprun {
 
+using Id = OptionId;
+using Value = OptionValue;
+using Variable = OptionVariable;
+
 /// The value of an option, with its origin, for the function that reads it.
 struct Given : Origin {
   const Settings& settings;

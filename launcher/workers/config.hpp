@@ -19,12 +19,6 @@ namespace ddprun {
 [[nodiscard]] Result<WorkerConfig> configure_workers(const WorkerRequest& request,
                                                      const Machine& machine);
 
-/// The chosen ones of the `visible` devices, in the order of the list; `variable` is the
-/// CUDA_VISIBLE_DEVICES that they are visible with. An error says what is visible.
-[[nodiscard]] Result<std::vector<GpuDevice>> choose_gpus(
-    const Origin& option, const GpuChoice& choice, const std::vector<GpuDevice>& visible,
-    const std::optional<std::string>& variable);
-
 /// That each worker sees one device although nothing said so.
 [[nodiscard]] std::vector<std::string> notes_on_devices(const WorkerRequest& request,
                                                         const WorkerConfig& workers);
@@ -101,7 +95,7 @@ struct SharedCpus {
 [[nodiscard]] WarmConfig configure_warm(const WarmRequest& request, const LaunchConfig& launch,
                                         const Machine& machine);
 
-// The look of the console: what --console is where it was not given. Pure. Thread rule: none.
+// The look of the console: what --console is where it was not given. Pure.
 
 /// rank0 where several ranks share a terminal. What is piped or redirected looks as under torchrun,
 /// and so does what the user arranges with torchrun's options for output, or asks for with

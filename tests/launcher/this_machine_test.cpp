@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "launcher/machine/machine.hpp"
-#include "launcher/machine/this_machine.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/launcher/outcome.hpp"
 #include "tests/support/catch.hpp"
