@@ -162,6 +162,7 @@ void Agent::request_stop(const ReceivedSignal& received) {
   if (context_.spares() != nullptr) context_.spares()->stop();
   node_.feed(node::StopAsked{received, runner_ && runner_->failure_is_unreported()});
   if (node_->is_forced_stop()) settled_.cancel();
+  if (stays_ && coordinator_here() != nullptr) shut_down_coordinator();
 }
 
 std::string Agent::pass_on(client::SignalCame came) {

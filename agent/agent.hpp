@@ -148,6 +148,7 @@ class Agent : private SeatUser {
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] bool prints_whole_report(const protocol::Done& done) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
+  void shut_down_coordinator();
   [[nodiscard]] boost::asio::awaitable<void> settle_elected();
   [[nodiscard]] boost::asio::awaitable<void> wait_until_settled(coordinator::Server& coordinator);
 
@@ -166,6 +167,7 @@ class Agent : private SeatUser {
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()
   boost::asio::steady_timer settled_;  // the same, when the coordinator here has no more to do
+  bool stays_ = false;  // as the coordinator of the others: a stop signal ends the run
 
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
   std::optional<RoundResult> last_;      // of the last group that is over

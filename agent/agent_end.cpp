@@ -206,17 +206,19 @@ asio::awaitable<void> Agent::settle() {
   }
   // One that only sends nodes on, or has lost whom it sends them to, ends no run.
   if (coordinator_here() == nullptr || !node_->membership().hosts_coordinator()) co_return;
-  if (node_->ends_run()) {
-    // It may know that already.
-    coordinator_here()->shut_down(node_->run_exit_code(),
-                                  context_.hostname() + ", which runs the coordinator, leaves: " +
-                                      received_text(stopped_by_));
-  }
+  if (node_->ends_run()) shut_down_coordinator();
   if (node_->is_forced_stop()) co_return;
   const bool left_early = !node_->end()->done && node_->stop_signal() == 0;
   if (left_early)
     context_.logger().info(run_note("this node stays as the coordinator of the others"));
+  stays_ = true;
   co_await wait_until_settled(*coordinator_here());
+}
+
+// It may know that already.
+void Agent::shut_down_coordinator() {
+  const std::string leaves = context_.hostname() + ", which runs the coordinator, leaves: ";
+  coordinator_here()->shut_down(node_->run_exit_code(), leaves + received_text(stopped_by_));
 }
 
 // A node that leaves takes no other with it: one of these is elected. If the run ends, with or

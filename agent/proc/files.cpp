@@ -92,9 +92,16 @@ Result<void> replace(const std::string& path, const std::string& text) {
 
 /// To a FIFO or a character device, if it has a reader now.
 Result<void> offer(const std::string& path, const std::string& text) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  constexpr int kNoTricks = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | kNoTricks);
   if (descriptor < 0 && errno == ENXIO) return cannot_leave(path, "it has no reader");
   if (descriptor < 0) return cannot_leave(path, errno);
+  struct stat status = {};  // another file may have come to its place
+  const bool is_known = ::fstat(descriptor, &status) == 0;
+  if (!is_known || (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode))) {
+    ::close(descriptor);
+    return cannot_leave(path, "it was replaced meanwhile");
+  }
   const int error = write_and_close(descriptor, text);
   if (error == EAGAIN) return cannot_leave(path, "its reader does not take it");
   if (error != 0) return cannot_leave(path, error);

@@ -121,11 +121,23 @@ Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump)
   return finding_of("PARTIAL", partial_text(facts) + " (--finish-timeout)", dump);
 }
 
-Finding hang_finding(Duration limit, const StackDump& dump) {
-  return finding_of("HANG",
-                    "no rank has used CPU time, read or written for " + duration_text(limit) +
-                        " (--hang-timeout)",
-                    dump);
+Finding hang_finding(Duration limit, const StackDump& dump,
+                     const std::vector<RankException>& raised) {
+  constexpr std::size_t kShown = 3;
+  Finding finding = finding_of("HANG",
+                               "no rank has used CPU time, read or written for " +
+                                   duration_text(limit) + " (--hang-timeout)",
+                               dump);
+  for (std::size_t i = 0; i < std::min(raised.size(), kShown); ++i) {
+    const RankException& one = raised[i];
+    finding.evidence.insert(finding.evidence.begin() + static_cast<std::ptrdiff_t>(i),
+                            who(one.worker) + " said last: " + one.exception);
+  }
+  finding.evidence.resize(std::min(finding.evidence.size(), kFindingLinesMax));
+  if (!raised.empty()) {
+    finding.likely = "an exception that did not end its process, for which the others wait";
+  }
+  return finding;
 }
 
 Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump) {

@@ -47,9 +47,16 @@ struct SectionFacts {
   Duration limit{};
 };
 
+/// The exception that a rank printed last, which did not end its process.
+struct RankException {
+  WorkerName worker{};
+  std::string exception{};  // behind kInThread one of a thread
+};
+
 /// Why a round is given up: what follows is evidence from its stacks.
 [[nodiscard]] Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump);
-[[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump);
+[[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump,
+                                   const std::vector<RankException>& raised = {});
 /// `sleepers`: not empty.
 [[nodiscard]] Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump);
 [[nodiscard]] Finding section_finding(const WorkerName& worker, const SectionFacts& section,

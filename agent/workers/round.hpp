@@ -239,6 +239,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   [[nodiscard]] std::string account(LocalRank rank);
   [[nodiscard]] std::optional<std::string> likeness(LocalRank rank);
   [[nodiscard]] local::Raised raised(LocalRank rank);
+  /// Of ranks that have not ended.
+  [[nodiscard]] std::vector<RankException> exceptions();
   [[nodiscard]] std::vector<LocalRound::AtEnd> ends();
   /// Whether the last of the lines quoted of it went to the console.
   [[nodiscard]] bool is_shown(const WorkerExit& failed) const;

@@ -40,6 +40,15 @@ constexpr std::size_t kTellingBytesMax = std::size_t{8} << 10;
 // Claims of one round for which /proc is read.
 constexpr int kClaimsMax = 64;
 
+/// There may be 512 ranks: the streams of few have to be set in order.
+bool has_traceback(WorkerOutput& output) {
+  output.catch_up();
+  const auto is_in = [&output](Stream stream) {
+    return output.tail(stream).find("Traceback") != std::string::npos;
+  };
+  return is_in(Stream::kStderr) || is_in(Stream::kStdout);
+}
+
 bool lives(pid_t pid) {
   const auto process = find_process(pid);
   return process && !process->ended;
@@ -273,13 +282,7 @@ std::vector<LocalRound::AtEnd> RoundRunner::ends() {
 
 local::Raised RoundRunner::raised(LocalRank rank) {
   auto& output = worker(rank).output;
-  if (!output) return {};
-  output->catch_up();
-  // There may be 512 ranks: the streams of few have to be set in order.
-  const auto is_in = [&output](Stream stream) {
-    return output->tail(stream).find("Traceback") != std::string::npos;
-  };
-  if (!is_in(Stream::kStderr) && !is_in(Stream::kStdout)) return {};
+  if (!output || !has_traceback(*output)) return {};
   const std::string words = account(rank);
   const TimePoint at = output->last_written().value_or(Clock::now());
   if (auto complaint = find_complaint(words)) {
@@ -287,6 +290,19 @@ local::Raised RoundRunner::raised(LocalRank rank) {
     return {std::move(before), at, std::move(complaint)};
   }
   return {last_exception(words), at};
+}
+
+std::vector<RankException> RoundRunner::exceptions() {
+  std::vector<RankException> exceptions;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (!worker(rank).output || !has_traceback(*worker(rank).output)) continue;
+    const std::string words = account(rank);
+    std::string said = last_exception(words);
+    if (said.empty()) said = last_exception_in_thread(words);
+    if (!said.empty()) exceptions.push_back({name_of(rank), std::move(said)});
+  }
+  return exceptions;
 }
 
 std::string RoundRunner::account(LocalRank rank) {

@@ -183,7 +183,11 @@ void RoundWatch::give_up_hang() {
   if (!hang_) return;
   const Duration limit = hang_->limit();
   end_round(kExitHang, "no progress for " + duration_text(limit),
-            [limit](const StackDump& dump) { return hang_finding(limit, dump); });
+            [limit, runner = round_](const StackDump& dump) {
+              const auto round = runner.lock();
+              return hang_finding(limit, dump,
+                                  round ? round->exceptions() : std::vector<RankException>());
+            });
 }
 
 void RoundWatch::end_round(int exit_code, std::string reason, FindingOf finding_of) {

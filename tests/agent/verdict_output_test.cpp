@@ -194,6 +194,16 @@ TEST_CASE("a fork that failed is a limit, a socket that would block is not") {
   const std::string error = "BlockingIOError: [Errno 11] Resource temporarily unavailable";
   CHECK(verdict_on(raised(error, "pid = os.fork()")).code == "W-LIMIT");
   CHECK(verdict_on(raised(error, "sock.recv(1)")).code == "W-EXIT");
+  CHECK(verdict_on(raised(error, "open('/data/thread/forks.h5')")).code == "W-EXIT");
+  CHECK(verdict_on(raised("OSError: HTTP 413: File too large")).code == "W-EXIT");
+}
+
+TEST_CASE("of shared memory of torch the error of the system decides") {
+  const std::string opening = "RuntimeError: unable to open shared memory object </torch_1_2_3>: ";
+  CHECK(verdict_on(raised(opening + "No space left on device (28)")).code == "W-SHM");
+  CHECK(verdict_on(raised(opening + "Too many open files (24)")).code == "W-LIMIT");
+  CHECK(verdict_on(raised(opening + "Cannot allocate memory (12)")).code == "W-MEMORY");
+  CHECK(verdict_on(raised(opening + "Permission denied (13)")).code == "W-EXIT");
 }
 
 TEST_CASE("ranks that disagree about a collective are told so, whichever of them crashes") {

@@ -46,7 +46,8 @@ struct Symptom {
   Measure measure = Measure::kNothing;
   const char* likely = "";
   const char* advice = "";
-  const char* also = "";  // has to stand somewhere in the lines that are quoted
+  const char* also = "";    // has to stand in that line, too
+  const char* beside = "";  // has to stand somewhere in the lines that are quoted
 };
 
 constexpr const char* kGpuMemoryAdvice =
@@ -71,7 +72,8 @@ constexpr Symptom kSymptoms[] = {
      kSharedByLoaders, kMoreSharedMemory},
     {"unable to allocate shared memory(shm)", "W-SHM", "shared memory ran out",
      Measure::kSharedMemory, "", kMoreSharedMemory},
-    {"</torch_", "W-SHM", "shared memory ran out", Measure::kSharedMemory, "", kMoreSharedMemory},
+    {"</torch_", "W-SHM", "shared memory ran out", Measure::kSharedMemory, "", kMoreSharedMemory,
+     "No space left on device"},
     {"No space left on device: '/dev/shm", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
      "", kMoreSharedMemory},
     {"No space left on device: '/psm_", "W-SHM", "shared memory ran out", Measure::kSharedMemory,
@@ -158,7 +160,9 @@ constexpr Symptom kSymptoms[] = {
      "",
      "ulimit -n 65536 before ddprun; torch.multiprocessing.set_sharing_strategy('file_system')"},
     {"File too large", "W-LIMIT", "a file reached its limit on file size", Measure::kFileSize, "",
-     "ulimit -f unlimited before ddprun"},
+     "ulimit -f unlimited before ddprun", "[Errno 27]"},
+    {"File too large", "W-LIMIT", "a file reached its limit on file size", Measure::kFileSize, "",
+     "ulimit -f unlimited before ddprun", "filesystem error"},
     {"can't start new thread", "W-LIMIT", "no more threads or processes were allowed",
      Measure::kProcesses, "", kThreadAdvice},
     {"pthread_create failed", "W-LIMIT", "no more threads or processes were allowed",
@@ -168,11 +172,19 @@ constexpr Symptom kSymptoms[] = {
     {"Cannot fork", "W-LIMIT", "no more processes were allowed", Measure::kProcesses, "",
      kThreadAdvice},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "fork"},
+     Measure::kProcesses, "", kThreadAdvice, "fork: "},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "thread"},
+     Measure::kProcesses, "", kThreadAdvice, "pthread_create"},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "subprocess.py"},
+     Measure::kProcesses, "", kThreadAdvice, "thread: "},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "", "os.fork("},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "", "_fork_exec("},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "", "/popen_fork.py\", line"},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "", "'std::system_error'"},
     // Host memory
     {"DefaultCPUAllocator: ", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
     {"std::bad_alloc", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
@@ -234,8 +246,11 @@ const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
   for (const TellingLine& line : telling_lines(exit)) {
     if (line.is_certain != is_certain || is_about_data(line.text)) continue;
     for (const Symptom& symptom : kSymptoms) {
-      const bool alone = *symptom.also == '\0' || quotes(exit, symptom.also);
-      if (alone && line.text.find(symptom.text) != std::string_view::npos) return &symptom;
+      const auto has = [&line](const char* text) {
+        return line.text.find(text) != std::string_view::npos;
+      };
+      if (!has(symptom.text) || !has(symptom.also)) continue;
+      if (*symptom.beside == '\0' || quotes(exit, symptom.beside)) return &symptom;
     }
   }
   return nullptr;
