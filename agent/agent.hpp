@@ -27,7 +27,7 @@
 #include "agent/run_context.hpp"
 #include "agent/workers/round.hpp"
 #include "base/clock.hpp"
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "rendezvous/client/connection.hpp"
 
 namespace ddprun {

@@ -10,7 +10,7 @@
 #include "agent/agent.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/report/report.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "net/loop_turns.hpp"
 

@@ -16,7 +16,7 @@
 #include "agent/report/lines.hpp"
 #include "agent/watch/stack_groups.hpp"
 #include "base/limits.hpp"
-#include "base/version.hpp"
+#include "base/program_name.hpp"
 #include "net/bugs.hpp"
 #include "net/loop_turns.hpp"
 

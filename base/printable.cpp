@@ -1,8 +1,103 @@
 #include "base/printable.hpp"
 
-#include "base/utf8.hpp"
+#include <algorithm>
 
 namespace ddprun {
+
+namespace {
+
+constexpr std::string_view kCut = "\xE2\x80\xA6";
+
+[[nodiscard]] unsigned byte_at(std::string_view text, std::size_t index) {
+  return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
+}
+
+}  // namespace
+
+// RFC 3629, table of section 4.
+std::size_t character_bytes(std::string_view text) {
+  const unsigned lead = byte_at(text, 0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  unsigned low = 0x80;
+  unsigned high = 0xBF;
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  if (byte_at(text, 1) < low || byte_at(text, 1) > high) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte_at(text, i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+std::string clean_utf8(std::string_view text, std::size_t bytes_max) {
+  std::string clean;
+  std::size_t cut_at = 0;  // the longest whole text that leaves room for the mark of a cut
+  while (!text.empty()) {
+    const std::size_t length = character_bytes(text);
+    const std::string_view piece = length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+    if (clean.size() + piece.size() > bytes_max) {
+      clean.resize(cut_at);
+      if (cut_at + kCut.size() <= bytes_max) clean.append(kCut);
+      break;
+    }
+    clean.append(piece);
+    if (clean.size() + kCut.size() <= bytes_max) cut_at = clean.size();
+  }
+  return clean;
+}
+
+namespace {
+
+constexpr char kEscape = '\x1b';
+
+/// Up to and with the first byte between `first` and '~' from `from` on.
+std::size_t through_final(std::string_view text, std::size_t from, char first) {
+  std::size_t at = from;
+  while (at < text.size() && (text[at] < first || text[at] > '~')) ++at;
+  return std::min(at + 1, text.size());
+}
+
+std::size_t through_terminator(std::string_view text) {
+  const std::size_t bell = text.find('\a');
+  const std::size_t end = text.find("\x1b\\", 2);
+  if (bell == std::string_view::npos && end == std::string_view::npos) return text.size();
+  return bell < end ? bell + 1 : end + 2;
+}
+
+}  // namespace
+
+std::size_t escape_size(std::string_view text) {
+  if (text.size() < 2) return text.size();
+  const char kind = text[1];
+  if (kind == '[') return through_final(text, 2, '@');
+  if (std::string_view("]PX^_").find(kind) != std::string_view::npos) {
+    return through_terminator(text);
+  }
+  return kind >= ' ' && kind <= '/' ? through_final(text, 2, '0') : 2;
+}
+
+bool is_colour(std::string_view sequence) {
+  return sequence.size() > 2 && sequence[1] == '[' && sequence.back() == 'm';
+}
+
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const std::size_t before = std::min(text.find(kEscape), text.size());
+    plain += text.substr(0, before);
+    text.remove_prefix(before);
+    const std::string_view sequence = text.substr(0, escape_size(text));
+    if (!is_colour(sequence)) plain += sequence;
+    text.remove_prefix(sequence.size());
+  }
+  return plain;
+}
+
 namespace {
 
 /// The code point of one valid UTF-8 character.

@@ -1,6 +1,7 @@
 #include "base/program_name.hpp"
 
 namespace ddprun {
+
 namespace {
 std::string_view own_name = kDdprunName;
 }  // namespace

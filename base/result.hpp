@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 
 namespace ddprun {
 

@@ -3,6 +3,8 @@
 // shared pointer may go anywhere; nothing prints one.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -12,6 +14,11 @@
 #include "base/result.hpp"
 
 namespace ddprun {
+
+/// Fails with kUsage if other users may access it. The sentence begins with `shown`; `what` the
+/// file holds, "secret", is to be made again if they have.
+[[nodiscard]] Result<void> refuse_exposed(const struct stat& file, const std::string& shown,
+                                          const std::string& what);
 
 // The messages of a handshake let a listener test guesses on machines of its own, so a secret needs
 // 128 random bits: 32 hexadecimal digits.

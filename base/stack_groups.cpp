@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 
 namespace ddprun {
 

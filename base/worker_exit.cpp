@@ -1,7 +1,7 @@
 #include "base/worker_exit.hpp"
 
 #include "base/ending.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 
 namespace ddprun {
 

@@ -13,11 +13,9 @@
 #include "agent/proc/spawn.hpp"
 #include "agent/report/lines.hpp"
 #include "base/address.hpp"
-#include "base/columns.hpp"
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/macros.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 #include "launcher/workers/config.hpp"
 
 namespace ddprun {

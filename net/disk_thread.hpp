@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/write_all.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 

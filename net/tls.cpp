@@ -18,7 +18,7 @@
 #include "base/assert.hpp"
 #include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "base/private_file.hpp"
+#include "base/secret.hpp"
 #include "net/openssl.hpp"
 
 namespace ddprun::net {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/columns.hpp"
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/macros.hpp"
 #include "base/printable.hpp"
 

@@ -19,7 +19,6 @@
 #include "base/descriptor.hpp"
 #include "base/printable.hpp"
 #include "base/random_uuid.hpp"
-#include "base/write_all.hpp"
 
 namespace ddprun::control {
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 
 namespace ddprun::control {
 

@@ -10,9 +10,9 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "agent/proc/files.hpp"
-#include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"
 #include "base/process_setup.hpp"
+#include "base/signals.hpp"
 
 namespace ddprun {
 

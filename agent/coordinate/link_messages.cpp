@@ -5,7 +5,7 @@
 
 #include "base/address.hpp"
 #include "base/limits.hpp"
-#include "base/version.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "agent/config/launch_config.hpp"
-#include "base/rank_claims.hpp"
 #include "base/result.hpp"
+#include "base/store_facts.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/store/server.hpp"
 #include "rendezvous/store/server_peers.hpp"

@@ -4,7 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "agent/report/lines.hpp"
-#include "base/utf8.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 

@@ -6,7 +6,7 @@
 
 #include "agent/report/lines.hpp"
 #include "agent/report/verdict.hpp"
-#include "base/version.hpp"
+#include "base/program_name.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/protocol/to_json.hpp"
 

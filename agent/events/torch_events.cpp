@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/events/event.hpp"
-#include "base/utf8.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 

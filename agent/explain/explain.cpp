@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "agent/explain/recovery.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun::explain {

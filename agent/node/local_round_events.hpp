@@ -15,7 +15,7 @@
 #include "base/clock.hpp"
 #include "base/rank_progress.hpp"
 #include "base/result.hpp"
-#include "base/store_wait.hpp"
+#include "base/store_facts.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
 #include "rendezvous/client/membership/events.hpp"

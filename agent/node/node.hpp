@@ -15,7 +15,7 @@
 #include "agent/config/received_signal.hpp"
 #include "agent/node/local_round_events.hpp"
 #include "base/clock.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun {

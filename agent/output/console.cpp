@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "agent/output/console_queue.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/program_name.hpp"
 
 namespace ddprun {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "agent/output/stream_pump.hpp"
-#include "base/escapes.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "agent/proc/program.hpp"
-#include "base/write_all.hpp"
+#include "base/descriptor.hpp"
 
 namespace ddprun {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "agent/proc/program.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/limits.hpp"
 
 namespace ddprun {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "base/escapes.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "agent/proc/process_table.hpp"
 #include "agent/report/lines.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/printable.hpp"
 #include "rendezvous/client/membership.hpp"
 

@@ -12,7 +12,6 @@
 
 #include "agent/proc/files.hpp"
 #include "base/descriptor.hpp"
-#include "base/write_all.hpp"
 
 namespace ddprun {
 

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "agent/proc/cgroup.hpp"
-#include "base/evidence.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/evidence.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun {
 

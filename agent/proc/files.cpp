@@ -17,7 +17,6 @@
 
 #include "base/descriptor.hpp"
 #include "base/random_uuid.hpp"
-#include "base/write_all.hpp"
 
 namespace ddprun {
 

@@ -10,7 +10,6 @@
 #include "agent/report/quotation.hpp"
 #include "base/ending.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 
 namespace ddprun {
 

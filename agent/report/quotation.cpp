@@ -8,13 +8,12 @@
 #include <optional>
 #include <utility>
 
-#include "base/count_text.hpp"
 #include "base/ending.hpp"
+#include "base/format.hpp"
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/rank_facts.hpp"
-#include "base/utf8.hpp"
 
 namespace ddprun {
 

@@ -7,9 +7,8 @@
 #include "agent/report/lines.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/report/verdict.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
 #include "base/ending.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 

@@ -4,8 +4,7 @@
 #include <iterator>
 
 #include "agent/report/lines.hpp"
-#include "base/bytes_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {

@@ -5,9 +5,8 @@
 
 #include "agent/report/lines.hpp"
 #include "agent/report/quotation.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "agent/worker_link/exit_watch.hpp"
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "net/bounded_sessions.hpp"
 
 namespace ddprun::worker_link {

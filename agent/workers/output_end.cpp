@@ -9,7 +9,7 @@
 #include <string>
 
 #include "agent/output/wait_line.hpp"
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/program_name.hpp"

@@ -37,7 +37,7 @@
 #include "agent/workers/round_worker.hpp"
 #include "agent/workers/spares.hpp"
 #include "base/clock.hpp"
-#include "base/rank_claims.hpp"
+#include "base/store_facts.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace spdlog {

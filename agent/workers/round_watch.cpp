@@ -13,10 +13,10 @@
 #include "agent/proc/stacks.hpp"
 #include "agent/report/lines.hpp"
 #include "agent/workers/round.hpp"
-#include "base/duration_text.hpp"
-#include "base/exit_code.hpp"
+#include "base/descriptor.hpp"
+#include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
-#include "base/write_all.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {

@@ -24,9 +24,9 @@
 #include "agent/proc/spawn.hpp"
 #include "agent/worker_link/worker_links.hpp"
 #include "base/clock.hpp"
-#include "base/evidence.hpp"
 #include "base/exit_status.hpp"
 #include "base/limits.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun {
 

@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/message_line.hpp"
-#include "base/write_all.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
 

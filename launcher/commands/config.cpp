@@ -3,9 +3,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "base/columns.hpp"
+#include "base/format.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/machine/machine.hpp"

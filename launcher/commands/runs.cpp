@@ -16,8 +16,8 @@
 #include "agent/control/directory.hpp"
 #include "agent/control/request.hpp"
 #include "agent/proc/process_table.hpp"
-#include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"
+#include "base/signals.hpp"
 #include "launcher/commands/commands.hpp"
 
 namespace ddprun::commands {

@@ -6,9 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <optional>
 
-#include "base/columns.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
 

@@ -9,9 +9,9 @@
 #include <array>
 
 #include "agent/proc/program.hpp"
-#include "base/exit_code.hpp"
+#include "base/descriptor.hpp"
+#include "base/exit_status.hpp"
 #include "base/message_line.hpp"
-#include "base/write_all.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 

@@ -13,10 +13,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
-#include "base/forwarded_signal.hpp"
 #include "base/process_setup.hpp"
+#include "base/signals.hpp"
 #include "launcher/front/supervisor.hpp"
 
 namespace ddprun {

@@ -17,12 +17,11 @@
 
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/leftovers.hpp"
-#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
-#include "base/forwarded_signal.hpp"
 #include "base/limits.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
+#include "base/signals.hpp"
 
 namespace ddprun::front {
 

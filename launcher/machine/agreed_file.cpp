@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/printable.hpp"
-#include "base/write_all.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun {

@@ -17,8 +17,8 @@
 #include <iterator>
 #include <memory>
 
+#include "base/descriptor.hpp"
 #include "base/printable.hpp"
-#include "base/write_all.hpp"
 
 namespace ddprun {
 

@@ -11,7 +11,7 @@
 #include "base/address.hpp"
 #include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "base/private_file.hpp"
+#include "base/secret.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/rendezvous/plan.hpp"
 #include "launcher/request/request.hpp"

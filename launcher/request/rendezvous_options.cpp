@@ -1,5 +1,5 @@
 // The options below "Nodes and rendezvous" in --help.
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/limits.hpp"
 #include "launcher/request/rows.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/schedulers/placement.hpp"

@@ -6,7 +6,6 @@
 
 #include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/workers/config.hpp"
 #include "launcher/workers/run_path_text.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "launcher/options/values.hpp"
 
 namespace ddprun {

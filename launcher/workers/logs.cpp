@@ -1,4 +1,4 @@
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/workers/config.hpp"
 

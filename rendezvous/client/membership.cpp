@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/duration_text.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "base/limits.hpp"
-#include "base/passed_signals.hpp"
+#include "base/signals.hpp"
 #include "rendezvous/client/membership/sense.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/names.hpp"

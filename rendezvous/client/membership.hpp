@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/signal_merge.hpp"
+#include "base/signals.hpp"
 #include "rendezvous/client/membership/events.hpp"
 #include "rendezvous/client/membership/notices.hpp"
 #include "rendezvous/client/membership/search.hpp"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/address.hpp"
-#include "base/duration_text.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/client/membership/sense.hpp"
 #include "rendezvous/protocol/limits.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/version.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun::coordinator {
 

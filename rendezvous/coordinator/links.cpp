@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "base/address.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "rendezvous/protocol/codec.hpp"
 
 namespace ddprun::coordinator {

@@ -18,9 +18,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/budget.hpp"
 #include "base/clock.hpp"
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "net/reactor.hpp"
 #include "net/tls.hpp"
 #include "rendezvous/coordinator/arrivals.hpp"

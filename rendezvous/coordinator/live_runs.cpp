@@ -15,8 +15,8 @@
 
 #include "base/limits.hpp"
 #include "base/printable.hpp"
-#include "base/private_file.hpp"
 #include "base/random_uuid.hpp"
+#include "base/secret.hpp"
 #include "rendezvous/round/rounds.hpp"
 
 namespace ddprun::coordinator {

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 #include "net/disk_thread.hpp"

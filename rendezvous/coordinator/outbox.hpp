@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "base/budget.hpp"
+#include "base/quota.hpp"
 
 namespace ddprun::coordinator {
 

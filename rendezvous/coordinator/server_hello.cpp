@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/address.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/random_uuid.hpp"
 #include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
@@ -75,7 +75,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   if (begins && !may_act()) return links_.close(link);  // it says hello again
   if (is_held_back(hello, entry.get())) {
     links_.log_once(link, "run " + hello.run_id.value() + " had a round: its nodes have " +
-                       duration_text(kMembersAwaited) + " to come back before others join");
+                              duration_text(kMembersAwaited) + " to come back before others join");
     return links_.close(link);
   }
   const bool is_over = options_.only_run && runs_begun_ > 0 && !runs_.empty();
@@ -109,9 +109,9 @@ void Server::Impl::strip(const Link& link, Hello& hello) {
   hello.runs_coordinator = hello.runs_coordinator && hello.agent == options_.own_agent;
   if (hello.standby_port == 0 || can_coordinate(link, hello)) return;
   hello.standby_port = 0;
-  links_.log_once(link,
-           "the certificate of " + hello.host +
-               " does not name its address: that node cannot coordinate the run after this one");
+  links_.log_once(
+      link, "the certificate of " + hello.host +
+                " does not name its address: that node cannot coordinate the run after this one");
 }
 
 std::shared_ptr<RunEntry> Server::Impl::new_run(const Link& link, const Hello& hello) {
@@ -141,7 +141,8 @@ bool Server::Impl::is_held_back(const Hello& hello, const RunEntry* entry) const
   const TimePoint now = Clock::now();
   if (entry != nullptr && entry->run.rounds().formed()) {
     const bool is_left = !entry->finished_at && !entry->run.has_agents() && !options_.only_run;
-    return is_left && now < entry->had_agents + kMembersAwaited && !entry->run.rounds().is_member(hello);
+    return is_left && now < entry->had_agents + kMembersAwaited &&
+           !entry->run.rounds().is_member(hello);
   }
   return options_.live_runs != nullptr && options_.live_runs->is_held_back(hello, now);
 }
@@ -232,7 +233,8 @@ void Server::Impl::forget_old_runs() {
 void Server::Impl::forget_run_without_agents() {
   const auto unused = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
     const RunEntry& entry = *one.second;
-    const bool is_held = entry.run.rounds().formed() && Clock::now() < entry.had_agents + kMembersAwaited;
+    const bool is_held =
+        entry.run.rounds().formed() && Clock::now() < entry.had_agents + kMembersAwaited;
     return !entry.finished_at && !entry.run.has_agents() && !is_held;
   });
   if (unused == runs_.end()) return;

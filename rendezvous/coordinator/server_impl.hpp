@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "base/random_uuid.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/coordinator/held.hpp"

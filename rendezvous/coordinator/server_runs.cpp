@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "rendezvous/coordinator/live_runs.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 

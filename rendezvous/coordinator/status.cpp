@@ -10,10 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/bytes_text.hpp"
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
-#include "base/version.hpp"
+#include "base/format.hpp"
+#include "base/program_name.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/round/reasons.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/budget.hpp"
 #include "base/clock.hpp"
+#include "base/quota.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/outbox.hpp"
 #include "rendezvous/round/event.hpp"

@@ -9,7 +9,6 @@
 
 #include "base/assert.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 #include "rendezvous/protocol/reader.hpp"
 #include "rendezvous/protocol/writer.hpp"
 

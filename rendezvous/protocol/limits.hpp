@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstddef>
 
-#include "base/evidence.hpp"
 #include "base/limits.hpp"
 #include "base/rank_facts.hpp"
-#include "base/store_wait.hpp"
+#include "base/store_facts.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun::protocol {
 

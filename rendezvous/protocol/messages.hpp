@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/store_wait.hpp"
+#include "base/store_facts.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
 

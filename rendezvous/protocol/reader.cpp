@@ -4,7 +4,6 @@
 
 #include "base/address.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 
 namespace ddprun::protocol {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/utf8.hpp"
+#include "base/printable.hpp"
 #include "rendezvous/protocol/fields.hpp"
 #include "rendezvous/protocol/names.hpp"
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/duration_text.hpp"
-#include "base/utf8.hpp"
+#include "base/format.hpp"
+#include "base/printable.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/rounds.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/store_wait.hpp"
+#include "base/store_facts.hpp"
 #include "base/worker_exit.hpp"
 
 namespace ddprun::round {

@@ -4,8 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun::round {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "rendezvous/round/reasons.hpp"
 
 namespace ddprun::round {

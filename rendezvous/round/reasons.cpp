@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "base/count_text.hpp"
-#include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "base/restart_pace.hpp"
 #include "rendezvous/round/hosts.hpp"
 

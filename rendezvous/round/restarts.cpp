@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "rendezvous/round/reasons.hpp"
 
 namespace ddprun::round {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "base/log_quota.hpp"
-#include "base/signal_merge.hpp"
+#include "base/quota.hpp"
+#include "base/signals.hpp"
 #include "rendezvous/protocol/run_record.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/authority.hpp"

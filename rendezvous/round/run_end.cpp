@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/run.hpp"
 

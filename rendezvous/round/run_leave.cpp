@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {

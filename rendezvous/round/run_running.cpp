@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/passed_signals.hpp"
+#include "base/signals.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {

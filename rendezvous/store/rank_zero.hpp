@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/rank_claims.hpp"
+#include "base/store_facts.hpp"
 #include "rendezvous/store/waits.hpp"
 
 namespace ddprun::store {

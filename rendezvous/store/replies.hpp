@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/budget.hpp"
+#include "base/quota.hpp"
 #include "rendezvous/store/request.hpp"
 
 namespace ddprun::store {

@@ -19,9 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/rank_claims.hpp"
 #include "base/result.hpp"
-#include "base/store_wait.hpp"
+#include "base/store_facts.hpp"
 #include "rendezvous/store/refusal.hpp"
 
 struct sockaddr_storage;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/store/rank_zero.hpp"
 #include "rendezvous/store/replies.hpp"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/budget.hpp"
+#include "base/quota.hpp"
 
 namespace ddprun::store {
 

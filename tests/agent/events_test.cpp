@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "tests/agent/cluster.hpp"
 
 using namespace ddprun;

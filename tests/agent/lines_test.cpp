@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 

@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "agent/events/events.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

@@ -1,4 +1,4 @@
-#include "base/bytes_text.hpp"
+#include "base/format.hpp"
 
 #include <limits>
 

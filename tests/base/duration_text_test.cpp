@@ -1,4 +1,4 @@
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "base/escapes.hpp"
+#include "base/printable.hpp"
 
 #include <string>
 

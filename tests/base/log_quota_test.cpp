@@ -1,4 +1,4 @@
-#include "base/log_quota.hpp"
+#include "base/quota.hpp"
 
 #include "tests/support/catch.hpp"
 

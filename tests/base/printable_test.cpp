@@ -3,7 +3,6 @@
 
 #include <random>
 
-#include "base/utf8.hpp"
 #include "tests/support/catch.hpp"
 
 using ddprun::printable;

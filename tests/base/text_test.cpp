@@ -1,7 +1,7 @@
 // Addresses and counts as text.
 #include "base/address.hpp"
 
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 #include "base/random_uuid.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // The store of an ended round: how long the node that serves it keeps it open.
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "base/limits.hpp"
 #include "tests/client/seat.hpp"
 

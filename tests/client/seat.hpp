@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "tests/support/catch.hpp"
 

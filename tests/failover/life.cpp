@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "base/duration_text.hpp"
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
+#include "base/format.hpp"
 #include "tests/failover/process.hpp"
 #include "tests/failover/storm.hpp"
 

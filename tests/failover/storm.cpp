@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "tests/failover/process.hpp"
 #include "tests/sim/storm.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "tests/failover/process.hpp"
 
 namespace ddprun::failover {

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/launcher/outcome.hpp"
 #include "tests/support/free_port.hpp"

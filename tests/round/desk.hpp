@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/exit_code.hpp"
+#include "base/exit_status.hpp"
 #include "base/limits.hpp"
 #include "rendezvous/round/run.hpp"
 

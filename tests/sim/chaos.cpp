@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "tests/sim/storm.hpp"
 
 namespace ddprun::sim {

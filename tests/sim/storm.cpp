@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 
 namespace ddprun::sim {
 

@@ -1,6 +1,6 @@
 #include "tests/sim/words.hpp"
 
-#include "base/duration_text.hpp"
+#include "base/format.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/round/reasons.hpp"

@@ -1,4 +1,4 @@
-"""Exit codes of ddprun's own, as in base/exit_code.hpp."""
+"""Exit codes of ddprun's own, as in base/exit_status.hpp."""
 
 JOIN_TIMEOUT = 110
 REFUSED = 111

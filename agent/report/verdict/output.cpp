@@ -9,8 +9,8 @@
 
 #include "agent/report/quotation.hpp"
 #include "agent/report/verdict/families.hpp"
-#include "base/bytes_text.hpp"
 #include "base/ending.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 #include "base/program_name.hpp"

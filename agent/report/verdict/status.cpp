@@ -11,8 +11,8 @@
 #include "agent/report/lines.hpp"
 #include "agent/report/quotation.hpp"
 #include "agent/report/verdict/families.hpp"
-#include "base/bytes_text.hpp"
 #include "base/ending.hpp"
+#include "base/format.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {

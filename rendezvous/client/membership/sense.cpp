@@ -1,7 +1,7 @@
 #include "rendezvous/client/membership/sense.hpp"
 
 #include "base/address.hpp"
-#include "base/count_text.hpp"
+#include "base/format.hpp"
 
 namespace ddprun::client {
 
