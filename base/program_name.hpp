@@ -17,8 +17,7 @@ inline constexpr std::array kProgramNames{kDdprunName, kTorchrunName, kLaunchNam
 [[nodiscard]] std::string program_name();
 void set_program_name(std::string_view name);
 
-// The version of ddprun, from the top CMakeLists.txt.
-
+// From the top CMakeLists.txt.
 inline constexpr const char* kVersion = DDPRUN_VERSION;
 
 }  // namespace ddprun

@@ -203,7 +203,7 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   auto line = scan(words);
   if (!line) return line.error();
   if (line->action == OptionId::kHelp) return Intent(ShowHelp{line->action_value == "-h"});
-  if (line->action == OptionId::kVersion) return Intent(ShowVersion{});
+  if (line->action == OptionId::kShowVersion) return Intent(ShowVersion{});
   if (line->action == OptionId::kPrintCompletion) return Intent(ShowCompletion{line->action_value});
   auto settings = Settings::merge(*line, machine.environment());
   if (!settings) return settings.error();

@@ -77,7 +77,7 @@ enum class OptionId : std::size_t {
   kDryRun,
   kJson,
   kHelp,
-  kVersion,
+  kShowVersion,
   kCount,
 };
 

@@ -120,7 +120,7 @@ constexpr OptionSpec kOtherRows[]{
      .value = Value::kAction,
      .variable = Variable::kNone,
      .help = "Print this text; -h: only the options that most runs use."},
-    {.id = Id::kVersion,
+    {.id = Id::kShowVersion,
      .name = "version",
      .value = Value::kAction,
      .variable = Variable::kNone,

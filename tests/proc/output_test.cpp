@@ -1,6 +1,6 @@
+#include "agent/output/output.hpp"
 #include "agent/output/console_queue.hpp"
 #include "agent/output/lines.hpp"
-#include "agent/output/output.hpp"
 
 #include <signal.h>
 

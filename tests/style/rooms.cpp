@@ -170,7 +170,7 @@ const std::vector<Room> kAgentRooms{
     // One rule says who fits into a run, also before this node coordinates it.
     {"agent/coordinate/elected_seat",
      {"base/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
-      "rendezvous/round/record", "agent/"},
+      "rendezvous/round/admission", "agent/"},
      {kProcess, kOptions, kTorch, kTensor}},
     {"agent/",
      {"base/", "net/", "rendezvous/client/", "agent/"},
