@@ -127,10 +127,11 @@ Finding hang_finding(Duration limit, const StackDump& dump,
                                "no rank has used CPU time, read or written for " +
                                    duration_text(limit) + " (--hang-timeout)",
                                dump);
+  // The first line is about the groups: other nodes add theirs to it.
+  const std::size_t begin = finding.places.empty() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(raised.size(), kShown); ++i) {
-    const RankException& one = raised[i];
-    finding.evidence.insert(finding.evidence.begin() + static_cast<std::ptrdiff_t>(i),
-                            who(one.worker) + " said last: " + one.exception);
+    const auto at = finding.evidence.begin() + static_cast<std::ptrdiff_t>(begin + i);
+    finding.evidence.insert(at, who(raised[i].worker) + " said last: " + raised[i].exception);
   }
   finding.evidence.resize(std::min(finding.evidence.size(), kFindingLinesMax));
   if (!raised.empty()) {

@@ -193,6 +193,9 @@ TEST_CASE("a limit comes with its value") {
 TEST_CASE("a fork that failed is a limit, a socket that would block is not") {
   const std::string error = "BlockingIOError: [Errno 11] Resource temporarily unavailable";
   CHECK(verdict_on(raised(error, "pid = os.fork()")).code == "W-LIMIT");
+  CHECK(
+      verdict_on(raised(error, "x()\n  File \"subprocess.py\", line 9, in _execute_child")).code ==
+      "W-LIMIT");
   CHECK(verdict_on(raised(error, "sock.recv(1)")).code == "W-EXIT");
   CHECK(verdict_on(raised(error, "open('/data/thread/forks.h5')")).code == "W-EXIT");
   CHECK(verdict_on(raised("OSError: HTTP 413: File too large")).code == "W-EXIT");

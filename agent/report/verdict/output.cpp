@@ -180,7 +180,7 @@ constexpr Symptom kSymptoms[] = {
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
      Measure::kProcesses, "", kThreadAdvice, "", "os.fork("},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "", "_fork_exec("},
+     Measure::kProcesses, "", kThreadAdvice, "", "in _execute_child"},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
      Measure::kProcesses, "", kThreadAdvice, "", "/popen_fork.py\", line"},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
