@@ -131,7 +131,9 @@ class Life {
     lie();
     for (const std::uint64_t link : {1U, 2U}) desk_.say(link, Stopped{Round(round())});
     lie();
-    desk_.beat_for(seconds(100), {1, 2});
+    for (int left = 100; left > 0 && !desk_.run_.over(); --left) {
+      desk_.beat_for(seconds(1), {1, 2});
+    }
   }
 
   void lie() {
