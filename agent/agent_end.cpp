@@ -215,7 +215,7 @@ asio::awaitable<void> Agent::settle() {
   co_await wait_until_settled(*coordinator_here());
 }
 
-// It may know that already.
+// The coordinator may know that already.
 void Agent::shut_down_coordinator() {
   const std::string leaves = context_.hostname() + ", which runs the coordinator, leaves: ";
   coordinator_here()->shut_down(node_->run_exit_code(), leaves + received_text(stopped_by_));

@@ -145,7 +145,7 @@ void Agent::show_wait(const client::Event& event) {
   line->begin(WaitLine::Of::kRendezvous, [wait] { return *wait; });
 }
 
-// What waits for a place in a round is stopped without a word.
+// Workers that wait for a place in a round are not counted.
 int Agent::stop_workers() {
   int ranks = runner_ == nullptr ? 0 : runner_->pause(true);
   for (const CarriedWorker& held : carried_.all) {
@@ -175,7 +175,7 @@ asio::awaitable<void> Agent::pause_all(ReceivedSignal received) {
   const auto& rendezvous = context_.config().rendezvous;
   PauseFacts facts;
   facts.ranks = stop_workers();
-  // In a run of fixed size they wait for it.
+  // The nodes of a run of fixed size wait for this one.
   if (rendezvous && rendezvous->nodes_min < rendezvous->nodes_max) {
     facts.lost_after = rendezvous->keep_alive_interval * rendezvous->keep_alive_max_attempt;
   }

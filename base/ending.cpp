@@ -5,8 +5,6 @@
 #include <cctype>
 #include <iterator>
 #include <map>
-#include <set>
-#include <tuple>
 
 namespace ddprun {
 
@@ -201,6 +199,12 @@ std::string shape_of(std::string_view line) {
     }
   }
   return shape;
+}
+
+std::set<std::string> shapes_before(const LineViews& lines, std::size_t end) {
+  std::set<std::string> shapes;
+  for (std::size_t at = 0; at < end; ++at) shapes.insert(shape_of(lines[at]));
+  return shapes;
 }
 
 bool is_noise(std::string_view line) {
@@ -423,7 +427,9 @@ bool counts_up(const std::vector<std::string_view>& lines) {
   std::vector<std::vector<int>> counters;
   for (const std::string_view line : lines) counters.push_back(counters_in(line));
   for (std::size_t at = 2; at < lines.size(); ++at) {
-    const auto& [first, second, third] = std::tie(counters[at - 2], counters[at - 1], counters[at]);
+    const auto& first = counters[at - 2];
+    const auto& second = counters[at - 1];
+    const auto& third = counters[at];
     const std::size_t count = std::min({first.size(), second.size(), third.size()});
     for (std::size_t i = 0; i < count; ++i) {
       if (first[i] < second[i] && second[i] < third[i]) return true;
@@ -436,8 +442,7 @@ bool counts_up(const std::vector<std::string_view>& lines) {
 /// three that count on. Threads run on beside an exception that ends the process: what they
 /// repeated before is work only if the program has another last word.
 bool works_on(const LineViews& lines, std::size_t begin, const std::vector<std::size_t>& sequel) {
-  std::set<std::string> before;
-  for (std::size_t at = 0; at < begin; ++at) before.insert(shape_of(lines[at]));
+  const std::set<std::string> before = shapes_before(lines, begin);
   std::map<std::string, std::vector<std::string_view>> after;
   for (const std::size_t at : sequel) after[shape_of(lines[at])].push_back(lines[at]);
   const bool has_last_word = !before.contains(shape_of(lines[sequel.back()]));
@@ -512,34 +517,39 @@ std::string_view last_statement(const LineViews& lines) {
   return aborted;
 }
 
+struct Ending {
+  std::string_view telling{};
+  std::string_view last_word{};  // behind an exception that it tells; empty: none of its own
+};
+
+Ending ending_of(const LineViews& lines) {
+  const LineViews own = own_account(lines);
+  const auto traceback = last_traceback(own);
+  if (traceback && !crashes_behind(own, traceback->end)) {
+    const Sequel sequel = sequel_of(own, traceback->begin, traceback->end, {});
+    if (!sequel.went_on) {
+      const std::string_view last =
+          sequel.lines.empty() ? std::string_view() : own[sequel.lines.back()];
+      const bool was_said = shapes_before(own, traceback->begin).contains(shape_of(last));
+      return {cause_in(own, *traceback), was_said ? std::string_view() : last};
+    }
+  }
+  if (const std::string_view said = last_statement(own); !said.empty()) return {said};
+  const auto last = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](std::string_view line) { return !line.empty(); });
+  return {last == lines.rend() ? std::string_view() : *last};
+}
+
 }  // namespace
 
 std::string_view telling_line(const LineViews& lines) {
-  const LineViews own = own_account(lines);
-  const auto traceback = last_traceback(own);
-  const bool is_survived =
-      traceback && (crashes_behind(own, traceback->end) ||
-                    sequel_of(own, traceback->begin, traceback->end, {}).went_on);
-  if (traceback && !is_survived) return cause_in(own, *traceback);
-  if (const std::string_view said = last_statement(own); !said.empty()) return said;
-  const auto last = std::find_if(lines.rbegin(), lines.rend(),
-                                 [](std::string_view line) { return !line.empty(); });
-  return last == lines.rend() ? std::string_view() : *last;
+  return ending_of(lines).telling;
 }
 
 std::string likeness_of(const LineViews& lines) {
-  const LineViews own = own_account(lines);
-  std::string likeness(telling_line(lines));
-  const auto traceback = last_traceback(own);
-  if (!traceback) return likeness;
-  const Sequel sequel = sequel_of(own, traceback->begin, traceback->end, {});
-  const bool is_last = crashes_behind(own, traceback->end) || sequel.went_on;
-  if (is_last || sequel.lines.empty()) return likeness;
-  const std::string_view last = own[sequel.lines.back()];
-  const auto begin = own.begin() + static_cast<std::ptrdiff_t>(traceback->begin);
-  const bool was_said_before = std::any_of(
-      own.begin(), begin, [&](std::string_view line) { return shape_of(line) == shape_of(last); });
-  return was_said_before ? likeness : likeness + " / " + std::string(last);
+  const Ending ending = ending_of(lines);
+  std::string likeness(ending.telling);
+  return ending.last_word.empty() ? likeness : likeness + " / " + std::string(ending.last_word);
 }
 
 bool says_nothing(const LineViews& lines) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ inline constexpr std::string_view kFaultReport = "Fatal Python error: ";
 
 /// A line without its numbers: "step 7: loss 0.31" and "step 8: loss 0.29" have one shape.
 [[nodiscard]] std::string shape_of(std::string_view line);
+/// The shapes of the lines before line `end`.
+[[nodiscard]] std::set<std::string> shapes_before(const LineViews& lines, std::size_t end);
 
 /// What libraries print around an end, whatever that was: native frames, warnings, clean-up.
 [[nodiscard]] bool is_noise(std::string_view line);

@@ -1,6 +1,6 @@
-// ExitCode: the exit codes that are ddprun's own. A failed run ends with the code of the worker
-// that failed first, so a worker that uses the same number cannot be told apart by the code alone:
-// the report can. docs/EXIT_CODES.md has the table for users.
+// ExitStatus: how a process ended; and ExitCode, the exit codes that are ddprun's own. A failed run
+// ends with the code of the worker that failed first, so a worker that uses the same number cannot
+// be told apart by the code alone: the report can. docs/EXIT_CODES.md has the table for users.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The name that this program was called by, with which its messages begin: a link to ddprun may be
-// called torchrun. Thread rule: set once in main(), before anything else.
+// The version of this program, and the name that it was called by, with which its messages begin: a
+// link to ddprun may be called torchrun. Thread rule: set once in main(), before anything else.
 #pragma once
 
 #include <array>

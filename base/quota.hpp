@@ -1,5 +1,6 @@
-// LogQuota: bounds the log lines that peers can cause by connecting, joining, leaving and being
-// refused again and again. Pure.
+// Limits on what peers can cause. LogQuota bounds the log lines of connecting, joining, leaving and
+// being refused again and again; Budget, the bytes that a server holds. Pure. Thread rule: one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -58,9 +59,7 @@ class LogQuotas {
   std::map<std::string, LogQuota> quotas_;
 };
 
-// Budget: the number of bytes that a server may hold, charged where they are allocated. Pure.
-// Thread rule: one thread.
-
+/// The bytes that a server may hold, charged where they are allocated.
 class Budget {
  public:
   explicit Budget(std::size_t bytes_max) : max_(bytes_max) {}

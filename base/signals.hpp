@@ -17,7 +17,7 @@ namespace ddprun {
 
 // A signal that a supervisor passes on below itself (launcher/front): its siginfo names the process
 // that sent it, which kill() would lose. The kernel lets a process choose the sender for codes
-// below zero. Pure, no thread rule.
+// below zero.
 
 /// The name of the guard's process: `killall ddprun` spares it.
 inline constexpr const char* kGuardName = "ddguard";
@@ -61,7 +61,7 @@ inline constexpr int kSignalBits = 0xff;
 
 // Which signals one node passes on to the workers of others: those by which users and schedulers
 // tell a program something. What cannot be handled, or reports a fault, ends or freezes ranks: on
-// other nodes no member may do that with a message. Pure.
+// other nodes no member may do that with a message.
 
 [[nodiscard]] inline bool may_be_passed_on(int signal) {
   switch (signal) {
@@ -83,7 +83,7 @@ inline constexpr int kSignalBits = 0xff;
 
 // SignalMerge: which deliveries are one signal. A scheduler sends a signal to every node, and nodes
 // pass theirs on to the others: within kSignalMergeWindow the same signal from another origin is
-// the one that was taken already; from the same origin it is the next one. Pure.
+// the one that was taken already; from the same origin it is the next one.
 
 inline constexpr Duration kSignalMergeWindow = std::chrono::seconds(2);
 // Signals remembered at a time; a delivery of an older one counts as new.

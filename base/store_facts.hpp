@@ -9,7 +9,7 @@
 namespace ddprun {
 
 // RankClaims: two processes that take part in a round as its rank 0 at the same time, as the store
-// of the round sees it. Plain data.
+// of the round sees it.
 
 /// By the process ids that they tell, each in its own pid namespace.
 struct RankClaims {
@@ -19,7 +19,7 @@ struct RankClaims {
 };
 
 // StoreWait: a client of a round's store that waits for keys. The store tells which connection it
-// is; which rank that belongs to, its node knows (StoreLink of base/rank_facts.hpp). Plain data.
+// is; which rank that belongs to, its node knows (StoreLink of base/rank_facts.hpp).
 
 struct StoreWait {
   std::string address{};  // of the client, numeric

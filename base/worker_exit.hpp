@@ -1,6 +1,8 @@
-// Evidence: what was measured on the host of a worker around its end: memory, limits, disks. Facts
-// only; agent/report/verdict.hpp judges them. Plain data: the agent collects it, the wire carries
-// it, the report quotes it. Whatever could not be read is absent and never guessed.
+// WorkerExit: how one worker ended, with its Evidence: what was measured on its host around that
+// end, and what it said. Plain data, and the rule for who failed first: the agent fills it when it
+// learns of the exit, the wire carries it, the report prints it. Whatever could not be read is
+// absent and never guessed. agent/report judges it: verdict, advice and the source of the evidence
+// are derived where they are printed.
 #pragma once
 
 #include <chrono>
@@ -89,11 +91,6 @@ struct Evidence {
   bool stepped = false;        // each rank of its node has finished a step in the round
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
-
-// WorkerExit: how one worker ended, with its evidence. The agent fills it when it learns of the
-// exit, the wire carries it, the report prints it. What people read about it (verdict, advice,
-// source of the evidence) is derived where it is printed: agent/report/report.hpp. Plain data, and
-// the rule for who failed first.
 
 /// Names one worker process for people.
 struct WorkerName {

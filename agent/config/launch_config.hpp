@@ -42,7 +42,7 @@ struct CoordinatorAddress {
   std::uint16_t port = 0;
 };
 
-/// What chooses MASTER_ADDR and MASTER_PORT of a round.
+/// MasterChoice is what chooses MASTER_ADDR and MASTER_PORT of a round.
 enum class MasterChoice : std::uint8_t {
   kRound,  // c10d: a fresh store of the node with rank 0, on its address and a port of its own
   kFixed,  // static: those of StoreConfig, in every round; node rank 0 serves

@@ -26,7 +26,7 @@ namespace {
 
 // Connections that wait in the kernel's queue; a client beyond that waits, or gives up.
 constexpr int kBacklog = 64;
-// What a client reads of what a ddprun that does not answer has written about itself.
+// A client reads so much of what a silent ddprun has written about itself.
 constexpr std::size_t kAboutBytesMax = 64 * 1024;
 constexpr const char* kSuffix = ".sock";
 // A socket gets its name when it listens: who finds one that refuses may remove it.

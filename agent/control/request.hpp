@@ -13,7 +13,7 @@ namespace ddprun::control {
 
 // One request, a line of JSON; a longer one is refused and the connection closed.
 inline constexpr std::size_t kRequestBytesMax = 4096;
-// What a client reads of an answer; a longer one is an error.
+// A client reads so much of an answer; a longer one is an error.
 inline constexpr std::size_t kAnswerBytesMax = 64 * 1024 * 1024;
 // How long a client waits for the answer of one ddprun.
 inline constexpr std::chrono::seconds kAnswerMax{3};

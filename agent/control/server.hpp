@@ -28,8 +28,8 @@ class BoundedSessions;
 
 namespace ddprun::control {
 
-// From accepting a connection until its request is read, and from then until the answer is; then
-// it is closed.
+// A connection is closed if its request is not read so long after it was accepted, or its answer so
+// long after that.
 inline constexpr std::chrono::seconds kRequestMax{5};
 // Connections served at a time; others wait in the kernel's queue.
 inline constexpr std::size_t kConnectionsMax = 32;

@@ -35,7 +35,7 @@ using OpenCoordinator = std::function<Result<Coordinator>(boost::asio::ip::tcp::
 /// inside a call of a seat, but for the questions.
 class SeatUser {
  public:
-  /// For its Membership.
+  /// The agent gives the event to its Membership.
   virtual void feed(client::Event event) = 0;
   /// The coordinator is at this address, or nowhere, for this reason.
   virtual void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,

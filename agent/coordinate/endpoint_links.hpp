@@ -67,8 +67,8 @@ class EndpointCheck {
 inline constexpr Duration kNoticeInterval = std::chrono::milliseconds(500);
 /// A notice on a link that stays open, by which a host that is gone is noticed.
 inline constexpr Duration kReminderInterval = std::chrono::seconds(2);
-/// Of so many notices at least one is answered, or the host is not the one that it was: a host that
-/// loses its power closes no connection.
+/// A host that answers none of so many notices is not the one that it was: one that loses its power
+/// closes no connection.
 inline constexpr int kUnansweredMax = 4;
 
 /// While this process coordinates the run, it tells so to whatever coordinator of the run is there
@@ -76,7 +76,7 @@ inline constexpr int kUnansweredMax = 4;
 /// then sends its agents here (docs/FAILOVER.md).
 class EndpointNotice {
  public:
-  /// What is to be told; none: nothing now.
+  /// It returns what this coordinator tells; none: nothing now.
   using Says = std::function<std::optional<protocol::Lead>()>;
   /// Another coordinator of the run is there. Not called from inside a call here.
   using Hears = std::function<void(const protocol::Moved&)>;

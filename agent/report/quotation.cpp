@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/ending.hpp"
@@ -250,15 +251,12 @@ Lines from_details(const Lines& lines) {
 /// From a traceback on, without numbered lines behind it of a form that was printed before: of
 /// threads that ran on while Python shut down.
 Lines without_repetitions(const Lines& lines, const Traceback& traceback) {
+  const std::set<std::string> before = shapes_before(views_of(lines), traceback.begin);
   Lines kept = part(lines, traceback.begin, traceback.end);
   for (std::size_t at = traceback.end; at < lines.size(); ++at) {
     const std::string shape = shape_of(lines[at]);
-    const auto before = lines.begin() + static_cast<std::ptrdiff_t>(traceback.begin);
-    const bool is_repeated =
-        shape != lines[at] && std::any_of(lines.begin(), before, [&](const std::string& line) {
-          return shape_of(line) == shape;
-        });
-    if (!is_repeated) kept.push_back(lines[at]);
+    const bool is_numbered = shape != lines[at];
+    if (!is_numbered || !before.contains(shape)) kept.push_back(lines[at]);
   }
   return kept;
 }

@@ -215,8 +215,10 @@ Result<FoundRun> find_run(const std::string& name, const Environment& environmen
     known.push_back({path, told_before(path)});
   }
   std::vector<std::string> paths;
-  for (const FoundRun& run : named(known, name)) paths.push_back(run.socket);
-  for (const FoundRun& run : known) {
+  for (const FoundRun& run : named(known, name)) {
+    if (!run.status.empty()) paths.push_back(run.socket);
+  }
+  for (const FoundRun& run : known) {  // an older version writes nothing, and may be meant
     if (run.status.empty()) paths.push_back(run.socket);
   }
   const auto runs = ask(paths);

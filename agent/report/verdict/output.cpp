@@ -61,6 +61,20 @@ constexpr const char* kThreadAdvice =
     "loader "
     "workers or OMP_NUM_THREADS";
 
+constexpr const char* kNoMoreProcesses = "no more threads or processes were allowed";
+
+/// EAGAIN has other reasons, too: what was tried has to be there.
+constexpr Symptom refused_process(const char* also, const char* beside = "") {
+  return {"Resource temporarily unavailable",
+          "W-LIMIT",
+          kNoMoreProcesses,
+          Measure::kProcesses,
+          "",
+          kThreadAdvice,
+          also,
+          beside};
+}
+
 // The first entry that a line contains counts, so the more special one stands first.
 constexpr Symptom kSymptoms[] = {
     // Shared memory
@@ -163,28 +177,18 @@ constexpr Symptom kSymptoms[] = {
      "ulimit -f unlimited before ddprun", "[Errno 27]"},
     {"File too large", "W-LIMIT", "a file reached its limit on file size", Measure::kFileSize, "",
      "ulimit -f unlimited before ddprun", "filesystem error"},
-    {"can't start new thread", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice},
-    {"pthread_create failed", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice},
-    {"Thread creation failed", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice},
+    {"can't start new thread", "W-LIMIT", kNoMoreProcesses, Measure::kProcesses, "", kThreadAdvice},
+    {"pthread_create failed", "W-LIMIT", kNoMoreProcesses, Measure::kProcesses, "", kThreadAdvice},
+    {"Thread creation failed", "W-LIMIT", kNoMoreProcesses, Measure::kProcesses, "", kThreadAdvice},
     {"Cannot fork", "W-LIMIT", "no more processes were allowed", Measure::kProcesses, "",
      kThreadAdvice},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "fork: "},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "pthread_create"},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "thread: "},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "", "os.fork("},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "", "in _execute_child"},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "", "/popen_fork.py\", line"},
-    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
-     Measure::kProcesses, "", kThreadAdvice, "", "'std::system_error'"},
+    refused_process("fork: "),
+    refused_process("pthread_create"),
+    refused_process("thread: "),
+    refused_process("", "os.fork("),
+    refused_process("", "in _execute_child"),  // of Python's subprocess
+    refused_process("", "/popen_fork.py\", line"),
+    refused_process("", "'std::system_error'"),
     // Host memory
     {"DefaultCPUAllocator: ", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
     {"std::bad_alloc", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
